@@ -1,0 +1,1 @@
+//! Benchmarks of the workspace; each file under `benches/` is one.

@@ -1,0 +1,2 @@
+//! The `bloomcrawl` binary.
+fn main() {}

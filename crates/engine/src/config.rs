@@ -1,0 +1,119 @@
+//! What a crawl is asked to do: every setting, with its default and its unit.
+
+use std::{path::PathBuf, time::Duration};
+
+use fetcher::FetchConfig;
+use frontier::ScopeRule;
+use types::CanonicalOptions;
+
+/// Every setting of one crawl. [`CrawlConfig::default`] holds the documented defaults.
+#[derive(Clone, Debug)]
+pub struct CrawlConfig {
+    /// The folder of the crawl's outputs, its lock, and the embedded store.
+    pub data: PathBuf,
+    /// Which store holds keys, queue and records.
+    pub store: StoreConfig,
+    /// When to stop before everything is fetched.
+    pub limits: Limits,
+    /// Requests under way in all.
+    pub concurrency: u32,
+    /// Requests under way to one host.
+    pub per_host: u32,
+    /// Requests under way to one IP address; `None`: 4, with loopback, proxy and connect-to addresses exempt.
+    pub per_ip: Option<u32>,
+    /// The pause between the end of one response of a host and the start of its next request.
+    pub delay: Duration,
+    /// The most leases not yet durably released, and so the most URLs fetched again after a kill;
+    /// `None`: twice the concurrency, at least 128.
+    pub leases_max: Option<u32>,
+    /// Tries of a URL in all before it is given up.
+    pub attempts_max: u16,
+    /// Which URLs belong to the crawl, relative to its seeds.
+    pub scope: ScopeRule,
+    /// If not empty, a URL must match one of these regular expressions.
+    pub include: Vec<String>,
+    /// A URL that matches one of these regular expressions is refused.
+    pub exclude: Vec<String>,
+    /// Redirects followed in a row.
+    pub redirects_max: u8,
+    /// Whether robots.txt is obeyed. Off only for sites of one's own.
+    pub robots: bool,
+    /// URLs that the filter is sized for.
+    pub expected_urls: u64,
+    /// The false-positive rate that the filter is sized for, between 0 and 1.
+    pub false_positive_rate: f64,
+    /// For tests: bits for this many URLs, whatever is expected.
+    pub fixed_filter_urls: Option<u64>,
+    /// The recent-key cache, in bytes (16 a key).
+    pub cache_bytes: usize,
+    /// How URLs are made canonical.
+    pub canonical: CanonicalOptions,
+    /// How requests are sent.
+    pub fetch: FetchConfig,
+    /// Threads that parse; `None`: one a core.
+    pub parse_threads: Option<usize>,
+    /// Links taken from one page.
+    pub outlinks_max: usize,
+    /// Whether WARC files are written.
+    pub warc: bool,
+    /// The size at which a WARC file is closed and the next begun, in bytes.
+    pub warc_bytes_max: u64,
+}
+
+/// Which store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreConfig {
+    /// A key-value store within the data folder.
+    Embedded,
+    /// A PostgreSQL database.
+    Postgres {
+        /// Its connection string, `postgres://...`.
+        uri: String,
+        /// The schema that holds the crawl's tables; one crawl a schema.
+        schema: String,
+    },
+}
+
+/// Limits at which a crawl stops; each can be raised to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Pages with a response.
+    pub max_pages: Option<u64>,
+    /// Links followed from a seed; deeper candidates are refused.
+    pub max_depth: Option<u32>,
+    /// Time of this run.
+    pub max_time: Option<Duration>,
+    /// Bytes of bodies on the wire.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for CrawlConfig {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from("bloomcrawl-data"),
+            store: StoreConfig::Embedded,
+            limits: Limits::default(),
+            concurrency: 64,
+            per_host: 1,
+            per_ip: None,
+            delay: Duration::from_secs(1),
+            leases_max: None,
+            attempts_max: 3,
+            scope: ScopeRule::Domain,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            redirects_max: 10,
+            robots: true,
+            expected_urls: 10_000_000,
+            false_positive_rate: 0.01,
+            fixed_filter_urls: None,
+            cache_bytes: 16 << 20,
+            canonical: CanonicalOptions::default(),
+            fetch: FetchConfig::default(),
+            parse_threads: None,
+            outlinks_max: 10_000,
+            warc: true,
+            warc_bytes_max: 1_000_000_000,
+        }
+    }
+}

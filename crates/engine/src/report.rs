@@ -1,0 +1,133 @@
+//! The final report: what a crawl did, and what the filter saved.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use types::CrawlCounts;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every URL in scope is finished.
+    Finished,
+    /// The crawl had been finished before this run.
+    AlreadyFinished,
+    /// A limit was reached; a higher one goes on.
+    LimitReached,
+    /// Stopped on request; the same command resumes.
+    Stopped,
+}
+
+/// The final report. Counts are of the whole crawl, over all its runs, unless said otherwise.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// How this run ended.
+    pub outcome: Outcome,
+    /// Seconds of this run.
+    pub elapsed_seconds: f64,
+    /// Pages with a response.
+    pub pages: u64,
+    /// Pages with a response in this run.
+    pub pages_this_run: u64,
+    /// Pages a second in this run.
+    pub pages_per_second: f64,
+    /// Responses by class (`2xx`), redirects included.
+    pub by_status_class: BTreeMap<String, u64>,
+    /// Failed and disregarded URLs by kind of failure.
+    pub failures: BTreeMap<String, u64>,
+    /// Bytes of bodies on the wire.
+    pub wire_bytes: u64,
+    /// Bytes of bodies after content decoding.
+    pub body_bytes: u64,
+    /// Wire bytes a second in this run.
+    pub bytes_per_second: f64,
+    /// Requests sent in this run, robots.txt and retries included.
+    pub requests_this_run: u64,
+    /// The accounts.
+    pub counts: CrawlCounts,
+    /// Whether the accounting identity holds.
+    pub identity_holds: bool,
+    /// Links by tier of the seen test.
+    pub links: LinkReport,
+    /// The filter.
+    pub filter: FilterReport,
+    /// The store, this run.
+    pub store: StoreReport,
+    /// The cap on leases not yet durably released: the most URLs fetched again after a kill.
+    pub leases_max: u64,
+    /// URLs that an earlier run had under way when it died, at most; fetched again by this one.
+    pub resumed_leases_max: u64,
+    /// The most memory the process held, in bytes; 0 where the system does not say.
+    pub peak_memory_bytes: u64,
+    /// Where the outputs are.
+    pub outputs: OutputReport,
+}
+
+/// Links by the tier of the seen test that answered; their sum with the rejected is `discovered`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// Candidates offered: seeds, links, redirect targets.
+    pub discovered: u64,
+    /// Refused before the seen test.
+    pub rejected: u64,
+    /// Repeats within a page.
+    pub in_page_duplicates: u64,
+    /// Answered by the recent-key cache.
+    pub cache_hits: u64,
+    /// Answered by the unwritten notes.
+    pub unwritten_hits: u64,
+    /// The filter's exact "no": new.
+    pub filter_no: u64,
+    /// Store reads that found a true duplicate.
+    pub store_duplicates: u64,
+    /// Store reads that found a false positive of the filter.
+    pub false_positives: u64,
+    /// Store reads in all.
+    pub store_reads: u64,
+    /// The share of candidates that needed no store read, 0 to 1.
+    pub without_store: f64,
+}
+
+/// The filter's size and quality.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct FilterReport {
+    /// URLs it was sized for.
+    pub expected_urls: u64,
+    /// The rate it was sized for.
+    pub target_rate: f64,
+    /// Its memory in bytes.
+    pub bytes: u64,
+    /// Keys in it.
+    pub items: u64,
+    /// The share of bits set.
+    pub fill: f64,
+    /// The rate of false positives that the fill predicts now.
+    pub predicted_rate: f64,
+    /// False positives among the new URLs of this crawl.
+    pub measured_rate: f64,
+}
+
+/// What the store was asked, this run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StoreReport {
+    /// `embedded` or `postgres`.
+    pub backend: String,
+    /// Requests that confirmed suspects.
+    pub confirm_round_trips: u64,
+    /// Suspects in them.
+    pub confirmed_keys: u64,
+    /// Commits.
+    pub commits: u64,
+    /// Reads of the queue.
+    pub queue_reads: u64,
+}
+
+/// Where the outputs are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct OutputReport {
+    /// The page records, one JSON object a line.
+    pub pages_jsonl: String,
+    /// The folder of WARC files, if they were written.
+    pub warc_folder: Option<String>,
+}

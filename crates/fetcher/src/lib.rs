@@ -1,0 +1,1 @@
+//! One lease in, one outcome out: reqwest, DNS, address guard, bounded bodies.

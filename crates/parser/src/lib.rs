@@ -1,0 +1,1 @@
+//! One response in, outlinks and directives out; total, bounded work.
