@@ -1,2 +1,39 @@
-//! The `bloomcrawl` binary.
-fn main() {}
+//! The `bloomcrawl` binary: reads the command line, runs one command, and ends with the exit code that tells how it went.
+
+#[cfg(test)]
+mod cases;
+mod clean;
+mod command;
+mod failure;
+mod flags;
+mod printer;
+mod progress;
+mod report;
+mod seeds;
+mod settings;
+mod unit;
+
+use std::{panic, process::ExitCode};
+
+use clap::Parser as _;
+
+use crate::{
+    failure::{Exit, Failure},
+    flags::Cli,
+};
+
+fn main() -> ExitCode {
+    // Wrong usage ends here with exit code 2, `--help` and `--version` with 0.
+    let cli = Cli::parse();
+    let result = panic::catch_unwind(|| command::run(cli)).unwrap_or_else(|_| {
+        Err(Failure::new(
+            Exit::Internal,
+            "the program met a fault of its own; please report this",
+        ))
+    });
+    let exit = result.unwrap_or_else(|failure| {
+        printer::failure(&failure);
+        failure.exit
+    });
+    ExitCode::from(exit as u8)
+}

@@ -54,10 +54,33 @@ pub struct CrawlConfig {
     pub parse_threads: Option<usize>,
     /// Links taken from one page.
     pub outlinks_max: usize,
+    /// Whether `nofollow` is obeyed: of links, of `<meta name=robots>`, of `X-Robots-Tag`.
+    pub nofollow: bool,
     /// Whether WARC files are written.
     pub warc: bool,
     /// The size at which a WARC file is closed and the next begun, in bytes.
     pub warc_bytes_max: u64,
+}
+
+impl CrawlConfig {
+    /// Requests under way to one IP address where nothing else is asked for.
+    pub const PER_IP_DEFAULT: u32 = 4;
+
+    /// Returns the cap on leases in force: the one asked for, else twice the concurrency and at least 128.
+    #[must_use]
+    pub fn leases_in_force(&self) -> u32 {
+        self.leases_max
+            .unwrap_or_else(|| self.concurrency.saturating_mul(2).max(128))
+    }
+
+    /// Returns the product token of the user agent, the name that robots.txt files address (RFC 9309, section 2.2.1).
+    #[must_use]
+    pub fn product_token(&self) -> &str {
+        let agent = self.fetch.user_agent.as_str();
+        let end = agent
+            .find(|letter: char| !(letter.is_ascii_alphabetic() || matches!(letter, '-' | '_')));
+        &agent[..end.unwrap_or(agent.len())]
+    }
 }
 
 /// Which store.
@@ -112,6 +135,7 @@ impl Default for CrawlConfig {
             fetch: FetchConfig::default(),
             parse_threads: None,
             outlinks_max: 10_000,
+            nofollow: true,
             warc: true,
             warc_bytes_max: 1_000_000_000,
         }

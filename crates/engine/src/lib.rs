@@ -1,9 +1,32 @@
 //! One crawl: bounded stages, shutdown, checkpoint, resume, progress, report. This crate knows neither flags nor terminals.
 
+mod archive;
+mod committer;
 mod config;
+mod confirmer;
+mod crawl;
+mod error;
+mod fetching;
+mod live;
+mod message;
+mod opening;
+mod output;
+mod owner;
+mod page;
+mod patience;
 mod progress;
+mod record;
 mod report;
+mod run;
+mod saved;
 
-pub use config::{CrawlConfig, Limits, StoreConfig};
-pub use progress::Progress;
-pub use report::{FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport};
+pub use fetcher::{ConnectTo, FetchConfig};
+pub use frontier::ScopeRule;
+
+pub use crate::{
+    config::{CrawlConfig, Limits, StoreConfig},
+    crawl::Crawl,
+    error::{EngineError, ErrorKind},
+    progress::Progress,
+    report::{FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport},
+};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use frontier::SeenStats;
 use serde::{Deserialize, Serialize};
+use store::StoreCounters;
 use types::CrawlCounts;
 
 /// How a run ended.
@@ -130,4 +132,83 @@ pub struct OutputReport {
     pub pages_jsonl: String,
     /// The folder of WARC files, if they were written.
     pub warc_folder: Option<String>,
+}
+
+impl LinkReport {
+    /// Arranges the accounts by tier.
+    #[must_use]
+    pub fn new(counts: &CrawlCounts) -> Self {
+        Self {
+            discovered: counts.discovered,
+            rejected: counts.rejected_total(),
+            in_page_duplicates: counts.duplicates.in_page,
+            cache_hits: counts.duplicates.cache,
+            unwritten_hits: counts.duplicates.unwritten,
+            filter_no: counts.filter_no,
+            store_duplicates: counts.duplicates.store,
+            false_positives: counts.false_positives,
+            store_reads: counts.store_reads(),
+            without_store: without_store(counts),
+        }
+    }
+}
+
+/// Returns the share of candidates that needed no store read, 0 to 1.
+pub(crate) fn without_store(counts: &CrawlCounts) -> f64 {
+    if counts.discovered == 0 {
+        return 1.0;
+    }
+    1.0 - counts.store_reads() as f64 / counts.discovered as f64
+}
+
+impl FilterReport {
+    /// Takes the filter's own figures; the measured rate is the share of false positives among the new URLs.
+    pub(crate) fn new(stats: &SeenStats, counts: &CrawlCounts) -> Self {
+        let new_urls = counts.filter_no + counts.false_positives;
+        let measured_rate = if new_urls == 0 {
+            0.0
+        } else {
+            counts.false_positives as f64 / new_urls as f64
+        };
+        Self {
+            expected_urls: stats.filter_expected_count,
+            target_rate: stats.filter_target_rate,
+            bytes: stats.filter_bytes,
+            items: stats.filter_item_count,
+            fill: stats.filter_fill,
+            predicted_rate: stats.filter_predicted_rate,
+            measured_rate,
+        }
+    }
+}
+
+impl StoreReport {
+    /// Names the backend of `counters`.
+    pub(crate) fn new(backend: &str, counters: StoreCounters) -> Self {
+        Self {
+            backend: backend.to_owned(),
+            confirm_round_trips: counters.confirm_round_trips,
+            confirmed_keys: counters.confirmed_keys,
+            commits: counters.commits,
+            queue_reads: counters.queue_reads,
+        }
+    }
+}
+
+/// Returns the most memory the process held, in bytes; 0 where the system does not say.
+pub(crate) fn peak_memory_bytes() -> u64 {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
+        return 0;
+    };
+    status
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix("kB")?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+        .map_or(0, |kibibytes| kibibytes * 1_024)
 }

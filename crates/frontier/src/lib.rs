@@ -7,7 +7,9 @@ mod scope;
 mod seen;
 mod workbench;
 
-pub use ledger::*;
-pub use scope::*;
-pub use seen::*;
-pub use workbench::*;
+pub use ledger::{Batch, Ledger};
+pub use scope::{Scope, ScopeConfig, ScopeError, ScopeRule, ScopeRuleError};
+pub use seen::{Admission, PageToken, SeenConfig, SeenStats, SeenTest, Settled};
+pub use workbench::{
+    Action, Fetched, NextStep, RobotsAnswer, Workbench, WorkbenchConfig, WorkbenchStats,
+};

@@ -1,1 +1,22 @@
 //! One response in, outlinks and directives out; total, bounded work.
+//!
+//! [`Parser::parse`] never fails: what a page has is taken, what is broken in it is left. The media type says whether
+//! there is markup at all, `charset` how its bytes become text, and a `source` of links reads the text: the tree of
+//! html5ever and scraper (`tree`), or, for a page nested too deeply or grown too large for a tree, its tokens alone
+//! (`tokens`).
+
+mod charset;
+mod content_type;
+mod directives;
+mod feed;
+mod flood;
+mod gate;
+mod page;
+mod prescan;
+mod refresh;
+mod sink;
+mod source;
+mod tokens;
+mod tree;
+
+pub use page::{Parser, ParserConfig};

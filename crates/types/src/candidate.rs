@@ -100,3 +100,20 @@ pub enum Verdict {
     /// The store lacks the key: the filter was wrong, and the URL is new.
     FalsePositive,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RejectReason;
+
+    #[test]
+    fn a_reason_has_one_name_in_reports_and_stores() {
+        for reason in RejectReason::ALL {
+            let stored = serde_json::to_string(&reason).expect("a reason serializes");
+            assert_eq!(stored, format!("{:?}", reason.name()));
+        }
+        let mut names = RejectReason::ALL.map(RejectReason::name).to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), RejectReason::ALL.len());
+    }
+}

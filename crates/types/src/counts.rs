@@ -145,3 +145,105 @@ impl CrawlCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CrawlCounts, DuplicateCounts, PageTally};
+    use crate::{Disposition, RejectReason};
+
+    fn tally() -> PageTally {
+        let mut tally = PageTally {
+            duplicates: DuplicateCounts {
+                in_page: 5,
+                cache: 4,
+                unwritten: 3,
+                store: 2,
+            },
+            ..PageTally::default()
+        };
+        tally.reject(RejectReason::Scheme);
+        tally.reject_many(RejectReason::Scheme, 2);
+        tally.reject_many(RejectReason::Invalid, 0);
+        tally
+    }
+
+    #[test]
+    fn a_tally_adds_up() {
+        let tally = tally();
+        assert_eq!(tally.total(), 17);
+        assert_eq!(tally.rejected.get(&RejectReason::Scheme), Some(&3));
+        assert!(
+            !tally.rejected.contains_key(&RejectReason::Invalid),
+            "zero leaves no entry"
+        );
+    }
+
+    #[test]
+    fn the_identity_holds_over_a_crawl_and_sees_each_account() {
+        let mut counts = CrawlCounts {
+            discovered: 6,
+            queued: 4,
+            leased: 1,
+            suspects: 1,
+            ..CrawlCounts::default()
+        };
+        assert!(counts.identity_holds());
+        counts.add_tally(&tally());
+        counts.add_tally(&tally());
+        counts.finish(Disposition::Succeeded);
+        counts.finish(Disposition::Failed);
+        counts.finish(Disposition::Disregarded);
+        assert_eq!(counts.discovered, 40);
+        assert_eq!(counts.rejected_total(), 6);
+        assert_eq!(counts.duplicates.total(), 28);
+        assert_eq!((counts.queued, counts.finished()), (1, 3));
+        assert!(counts.identity_holds());
+
+        let accounts: [fn(&mut CrawlCounts); 12] = [
+            |counts| counts.discovered -= 1,
+            |counts| *counts.rejected.entry(RejectReason::TooDeep).or_default() += 1,
+            |counts| counts.duplicates.in_page += 1,
+            |counts| counts.duplicates.cache += 1,
+            |counts| counts.duplicates.unwritten += 1,
+            |counts| counts.duplicates.store += 1,
+            |counts| counts.suspects += 1,
+            |counts| counts.queued += 1,
+            |counts| counts.leased += 1,
+            |counts| counts.succeeded += 1,
+            |counts| counts.failed += 1,
+            |counts| counts.disregarded += 1,
+        ];
+        for (at, change) in accounts.iter().enumerate() {
+            let mut changed = counts.clone();
+            change(&mut changed);
+            assert!(!changed.identity_holds(), "account {at} does not count");
+        }
+    }
+
+    #[test]
+    fn store_reads_are_the_settled_suspects() {
+        let mut counts = CrawlCounts {
+            false_positives: 3,
+            filter_no: 100,
+            ..CrawlCounts::default()
+        };
+        counts.add_tally(&tally());
+        assert_eq!(counts.store_reads(), 5);
+    }
+
+    #[test]
+    fn stored_counts_come_back_and_lacking_ones_are_zero() {
+        let mut counts = CrawlCounts {
+            discovered: 17,
+            filter_no: 9,
+            ..CrawlCounts::default()
+        };
+        counts.add_tally(&tally());
+        let text = serde_json::to_string(&counts).expect("counts serialize");
+        assert!(text.contains(r#""rejected":{"scheme":3}"#), "{text}");
+        let back: CrawlCounts = serde_json::from_str(&text).expect("counts come back");
+        assert_eq!(back, counts);
+        let empty: CrawlCounts = serde_json::from_str("{}").expect("an older store's counts");
+        assert_eq!(empty, CrawlCounts::default());
+    }
+}

@@ -38,7 +38,9 @@ impl Host {
     /// Returns the authority: the name and, where it is not the scheme's default, the port.
     #[must_use]
     pub fn authority(&self) -> &str {
-        self.0.split_once("://").map_or("", |(_, authority)| authority)
+        self.0
+            .split_once("://")
+            .map_or("", |(_, authority)| authority)
     }
 
     /// Returns the host name without the port; an IPv6 literal keeps its brackets.
@@ -57,11 +59,13 @@ impl Host {
         let authority = self.authority();
         let explicit = authority[self.name().len()..].strip_prefix(':');
         let default = if self.is_https() { 443 } else { 80 };
-        explicit.and_then(|port| port.parse().ok()).unwrap_or(default)
+        explicit
+            .and_then(|port| port.parse().ok())
+            .unwrap_or(default)
     }
 
     /// Returns the registered domain by the public suffix list, or the name itself where there is none
-    /// (IP literals, single labels, public suffixes).
+    /// (IP literals, single labels, public suffixes, names with an empty label).
     #[must_use]
     pub fn domain(&self) -> &str {
         let name = self.name();
@@ -69,7 +73,7 @@ impl Host {
             || name.rsplit('.').next().is_some_and(|last| {
                 !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())
             });
-        if is_address {
+        if is_address || name.split('.').any(str::is_empty) {
             return name;
         }
         psl::domain_str(name).unwrap_or(name)
@@ -85,5 +89,77 @@ impl fmt::Debug for Host {
 impl fmt::Display for Host {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Host;
+
+    #[test]
+    fn parts_are_told_apart() {
+        for (text, authority, name, port) in [
+            ("https://example.org", "example.org", "example.org", 443),
+            ("http://example.org", "example.org", "example.org", 80),
+            (
+                "https://example.org:80",
+                "example.org:80",
+                "example.org",
+                80,
+            ),
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", 8080),
+            ("http://[::1]", "[::1]", "[::1]", 80),
+            (
+                "https://[2001:db8::1]:65535",
+                "[2001:db8::1]:65535",
+                "[2001:db8::1]",
+                65535,
+            ),
+        ] {
+            let host = Host::new(text);
+            assert_eq!(
+                (host.as_str(), host.authority(), host.name(), host.port()),
+                (text, authority, name, port)
+            );
+            assert_eq!(host.is_https(), text.starts_with("https"));
+        }
+    }
+
+    #[test]
+    fn the_domain_is_the_registered_one() {
+        for (host, domain) in [
+            ("http://example.org", "example.org"),
+            ("http://www.a.example.org:8080", "example.org"),
+            ("http://www.example.co.uk", "example.co.uk"),
+            ("http://user.github.io", "user.github.io"),
+            (
+                "http://www.xn--85x722f.xn--55qx5d.cn",
+                "xn--85x722f.xn--55qx5d.cn",
+            ),
+            ("http://www.site.unlisted-suffix", "site.unlisted-suffix"),
+        ] {
+            assert_eq!(Host::new(host).domain(), domain, "{host}");
+        }
+    }
+
+    #[test]
+    fn without_a_registered_domain_the_name_stands_in() {
+        for (host, domain) in [
+            ("http://localhost:8080", "localhost"),
+            ("http://co.uk", "co.uk"),
+            ("http://10.1.2.3:80", "10.1.2.3"),
+            ("https://[2001:db8::1]:8080", "[2001:db8::1]"),
+            ("http://.", "."),
+            ("http://www.example.org..", "www.example.org.."),
+            ("http://.example.org", ".example.org"),
+        ] {
+            assert_eq!(Host::new(host).domain(), domain, "{host}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a host is scheme and authority")]
+    fn a_bare_name_is_no_host() {
+        let _ = Host::new("example.org");
     }
 }

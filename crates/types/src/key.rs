@@ -94,3 +94,134 @@ impl UrlKey {
         Partition((self.0 >> 120) as u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{KEY_VERSION, KeySeed, UrlKey};
+    use crate::{CanonicalUrl, Canonicalizer};
+
+    fn url(text: &str) -> CanonicalUrl {
+        Canonicalizer::default()
+            .canonicalize(text)
+            .expect("the text is a URL")
+    }
+
+    #[test]
+    fn the_first_byte_is_the_partition_of_the_host() {
+        let seed = KeySeed::new(7);
+        for text in [
+            "http://a/",
+            "http://a/b?c",
+            "https://a/",
+            "http://a:81/",
+            "http://b/",
+        ] {
+            let url = url(text);
+            let key = seed.key(&url);
+            assert_eq!(key.to_bytes()[0], key.partition().get());
+            assert_eq!(key.partition(), seed.partition(url.host_str()), "{text}");
+        }
+        let partition = |text| seed.key(&url(text)).partition();
+        assert_eq!(partition("http://a/"), partition("http://a/another/page"));
+    }
+
+    #[test]
+    fn the_seed_changes_every_part_of_the_key() {
+        let url = url("http://example.org/page");
+        let keys: Vec<UrlKey> = (0..64).map(|seed| KeySeed::new(seed).key(&url)).collect();
+        let partitions: HashSet<u8> = keys.iter().map(|key| key.partition().get()).collect();
+        let rests: HashSet<u128> = keys.iter().map(|key| key.as_u128() << 8).collect();
+        assert!(
+            partitions.len() > 32,
+            "{} partitions under 64 seeds",
+            partitions.len()
+        );
+        assert_eq!(rests.len(), 64);
+    }
+
+    /// The figures were computed with the reference implementation of xxh3; a change of them is a new version.
+    #[test]
+    fn the_rule_of_version_1_is_fixed() {
+        let url = url("http://example.org/");
+        assert_eq!(KEY_VERSION, 1);
+        for (seed, key) in [
+            (0, 0x37da_b8d4_2ad2_2180_70c0_1982_47c2_304a),
+            (
+                0x0123_4567_89ab_cdef,
+                0x2ad2_0510_84ef_62f0_bf36_c010_033e_2252,
+            ),
+        ] {
+            assert_eq!(KeySeed::new(seed).key(&url), UrlKey::from_u128(key));
+        }
+    }
+
+    #[test]
+    fn equal_urls_share_a_key_and_others_do_not() {
+        let seed = KeySeed::new(1);
+        let same = ["http://a.:80/%7Eb?#c", "HTTP://A/~b", "http://u@a/./~b?"];
+        let keys: HashSet<UrlKey> = same.iter().map(|text| seed.key(&url(text))).collect();
+        assert_eq!(keys.len(), 1);
+        let different = [
+            "http://a/b",
+            "http://a/b/",
+            "http://a/B",
+            "https://a/b",
+            "http://a/b?c",
+        ];
+        let keys: HashSet<UrlKey> = different.iter().map(|text| seed.key(&url(text))).collect();
+        assert_eq!(keys.len(), different.len());
+    }
+
+    #[test]
+    fn hosts_spread_evenly_over_the_partitions() {
+        let mut host_counts = [0_u32; 256];
+        for seed in [0, u64::MAX] {
+            for host in 0..12_800 {
+                let partition = KeySeed::new(seed).partition(&format!("http://host{host}.example"));
+                host_counts[usize::from(partition.get())] += 1;
+            }
+        }
+        // 25,600 hosts make 100 a partition, give or take a standard deviation of 10.
+        assert!(
+            host_counts.iter().all(|count| (50..=150).contains(count)),
+            "{host_counts:?}"
+        );
+    }
+
+    #[test]
+    fn every_bit_below_the_partition_is_a_coin() {
+        let mut one_counts = [0_u32; 120];
+        for page in 0..4_096 {
+            let key = KeySeed::new(3)
+                .key(&url(&format!("http://a/{page}")))
+                .as_u128();
+            for (bit, count) in one_counts.iter_mut().enumerate() {
+                *count += u32::from(key >> bit & 1 == 1);
+            }
+        }
+        // 2,048 ones a bit are expected, with a standard deviation of 32.
+        assert!(
+            one_counts
+                .iter()
+                .all(|count| (1_856..=2_240).contains(count)),
+            "{one_counts:?}"
+        );
+    }
+
+    #[test]
+    fn bytes_and_numbers_come_back_and_keep_the_order() {
+        let mut keys: Vec<UrlKey> = (0..1_000)
+            .map(|page| KeySeed::new(9).key(&url(&format!("http://h{page}/"))))
+            .collect();
+        for key in &keys {
+            assert_eq!(UrlKey::from_bytes(key.to_bytes()), *key);
+            assert_eq!(UrlKey::from_u128(key.as_u128()), *key);
+        }
+        keys.sort_unstable();
+        assert!(keys.is_sorted_by_key(|key| key.to_bytes()));
+        assert!(keys.is_sorted_by_key(|key| key.partition()));
+        assert_eq!(KeySeed::new(42).get(), 42);
+    }
+}

@@ -11,13 +11,13 @@ mod page;
 mod queue;
 
 pub use candidate::{Candidate, RejectReason, Verdict, Via};
-pub use canonical::{CanonicalUrl, Canonicalizer, CanonicalOptions, UrlRejection};
+pub use canonical::{CanonicalOptions, CanonicalUrl, Canonicalizer, QueryEncoder, UrlRejection};
 pub use counts::{CrawlCounts, DuplicateCounts, PageTally};
 pub use host::Host;
 pub use key::{KEY_VERSION, KeySeed, Partition, UrlKey};
 pub use outcome::{
-    FailureKind, FetchFailure, FetchOutcome, Headers, HttpVersion, Redirect, Resolution, Response, RetryClass,
-    Timings, Truncation,
+    FailureKind, FetchFailure, FetchOutcome, Headers, HttpVersion, Redirect, Resolution, Response,
+    RetryClass, Timings, Truncation,
 };
 pub use page::{Directives, Disposition, LinkKind, Outlink, PageRecord, ParsedPage, WarcLocation};
 pub use queue::{Lease, LeaseId, Purpose, QueuePosition, QueuedUrl};

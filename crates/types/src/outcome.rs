@@ -97,24 +97,31 @@ impl Headers {
 
     /// Iterates over the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
     /// Returns the first value of a field whose lower-case name is `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+        self.iter()
+            .find(|(field, _)| *field == name)
+            .map(|(_, value)| value)
     }
 
     /// Returns the first value of a field as text when it is valid UTF-8.
     #[must_use]
     pub fn get_str(&self, name: &str) -> Option<&str> {
-        self.get(name).and_then(|value| std::str::from_utf8(value).ok())
+        self.get(name)
+            .and_then(|value| std::str::from_utf8(value).ok())
     }
 
     /// Iterates over all values of a field.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.iter().filter(move |(field, _)| *field == name).map(|(_, value)| value)
+        self.iter()
+            .filter(move |(field, _)| *field == name)
+            .map(|(_, value)| value)
     }
 }
 
@@ -236,5 +243,60 @@ impl FailureKind {
             Self::RobotsUnreachable => "robots-unreachable",
             Self::HostGivenUp => "host-given-up",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FailureKind, FetchFailure, Headers};
+
+    #[test]
+    fn a_kind_has_one_name_in_reports_and_stores() {
+        for kind in [
+            FailureKind::Dns,
+            FailureKind::AddressRefused,
+            FailureKind::Connect,
+            FailureKind::ConnectTimeout,
+            FailureKind::Tls,
+            FailureKind::ReadTimeout,
+            FailureKind::TotalTimeout,
+            FailureKind::Disconnected,
+            FailureKind::Protocol,
+            FailureKind::HeadersTooLarge,
+            FailureKind::Decode,
+            FailureKind::DecodedTooLarge,
+            FailureKind::ServerError,
+            FailureKind::RobotsDisallowed,
+            FailureKind::RobotsUnreachable,
+            FailureKind::HostGivenUp,
+        ] {
+            let stored = serde_json::to_string(&kind).expect("a kind serializes");
+            assert_eq!(stored, format!("{:?}", kind.name()));
+            let failure = FetchFailure {
+                kind,
+                detail: "why".to_owned(),
+            };
+            assert_eq!(failure.to_string(), format!("{}: why", kind.name()));
+        }
+    }
+
+    #[test]
+    fn header_names_are_found_in_lower_case_and_values_keep_their_bytes() {
+        let field = |name: &str, value: &[u8]| (name.to_owned(), value.to_vec());
+        let headers = Headers::new(vec![
+            field("X-Robots-Tag", b"noindex"),
+            field("x-robots-tag", b"nofollow"),
+            field("Location", b"/caf\xe9"),
+        ]);
+        assert_eq!(headers.get("x-robots-tag"), Some(&b"noindex"[..]));
+        assert_eq!(headers.get_str("x-robots-tag"), Some("noindex"));
+        assert_eq!(headers.get_all("x-robots-tag").count(), 2);
+        assert_eq!(headers.get("location"), Some(&b"/caf\xe9"[..]));
+        assert_eq!(headers.get_str("location"), None);
+        assert_eq!(headers.get("missing"), None);
+        assert_eq!(
+            headers.iter().last().map(|(name, _)| name),
+            Some("location")
+        );
     }
 }

@@ -1,0 +1,134 @@
+//! Makes text from outside safe to print: no control or direction character of it reaches a terminal or a log.
+
+use std::fmt::Write as _;
+
+/// Returns `text` with each control and direction character written as `\u{..}`, cut at `chars_max` characters.
+///
+/// C0 and C1 controls and DEL can drive a terminal, line breaks forge log lines, and the bidirectional controls
+/// (U+061C, U+200E to U+200F, U+202A to U+202E, U+2066 to U+2069) and the line separators reorder what is seen.
+pub(crate) fn clean(text: &str, chars_max: usize) -> String {
+    let mut cleaned = String::with_capacity(text.len().min(chars_max));
+    for (index, character) in text.chars().enumerate() {
+        if index == chars_max {
+            cleaned.push_str("...");
+            break;
+        }
+        if is_unsafe(character) {
+            // Writing to a string does not fail.
+            let _ = write!(cleaned, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            cleaned.push(character);
+        }
+    }
+    cleaned
+}
+
+fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+/// Returns a connection string or URL with its password replaced by `***`: in the user part, and in parameters named
+/// `password` or `sslpassword`.
+pub(crate) fn mask_password(uri: &str) -> String {
+    let (head, query) = uri
+        .split_once('?')
+        .map_or((uri, None), |(head, query)| (head, Some(query)));
+    let mut masked = mask_user_part(head);
+    if let Some(query) = query {
+        masked.push('?');
+        for (index, parameter) in query.split('&').enumerate() {
+            if index > 0 {
+                masked.push('&');
+            }
+            match parameter.split_once('=') {
+                Some((name, _)) if name.to_ascii_lowercase().ends_with("password") => {
+                    masked.push_str(name);
+                    masked.push_str("=***");
+                }
+                _ => masked.push_str(parameter),
+            }
+        }
+    }
+    masked
+}
+
+fn mask_user_part(head: &str) -> String {
+    let Some((scheme, rest)) = head.split_once("://") else {
+        return head.to_owned();
+    };
+    // A password may itself hold an unescaped `@` or `/`, so the last `@` ends it.
+    match rest.rsplit_once('@') {
+        Some((user, host)) if user.contains(':') => {
+            let name = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{name}:***@{host}")
+        }
+        _ => head.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_drives_a_terminal_is_left() {
+        let hostile =
+            "a\u{1b}]0;x\u{7}\u{9b}31m\r\n\tb\u{7f}\u{202e}gnp.exe\u{2066}\u{2069}\u{2028}ü";
+        let cleaned = clean(hostile, 1_000);
+        assert!(cleaned.chars().all(|c| !is_unsafe(c)), "{cleaned}");
+        assert!(
+            cleaned.starts_with("a\\u{1b}]0;x") && cleaned.ends_with('ü'),
+            "{cleaned}"
+        );
+        assert_eq!(
+            clean("http://example.com/a%1b[2J", 100),
+            "http://example.com/a%1b[2J"
+        );
+    }
+
+    #[test]
+    fn the_public_reports_on_terminal_text_hold() {
+        for case in crate::cases::of_operation("term.clean") {
+            let input = case["input"].as_str().expect("a text");
+            let cleaned = clean(input, 1_000);
+            assert!(
+                !cleaned.chars().any(is_unsafe),
+                "{}: {cleaned:?}",
+                case["id"]
+            );
+        }
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(clean("abcdef", 3), "abc...");
+        assert_eq!(clean("abc", 3), "abc");
+    }
+
+    #[test]
+    fn passwords_are_masked_wherever_they_stand() {
+        for (uri, masked) in [
+            (
+                "postgres://me:secret@db:5432/crawl",
+                "postgres://me:***@db:5432/crawl",
+            ),
+            (
+                "postgres://me:se@cr/et@db/crawl",
+                "postgres://me:***@db/crawl",
+            ),
+            ("postgres://me@db/crawl", "postgres://me@db/crawl"),
+            (
+                "postgres://db/crawl?user=me&password=secret&x=1",
+                "postgres://db/crawl?user=me&password=***&x=1",
+            ),
+            ("embedded:", "embedded:"),
+            ("http://u:p@proxy:3128", "http://u:***@proxy:3128"),
+        ] {
+            assert_eq!(mask_password(uri), masked);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `bloomcrawl crawl`: settings and seeds in, a crawl driven to its end, the report out.
+
+use engine::Crawl;
+use types::Canonicalizer;
+
+use super::{drive, effective};
+use crate::{
+    failure::{Exit, Failure},
+    flags::CrawlCommand,
+    printer::Printer,
+    seeds,
+    settings::{Effective, Source},
+    unit::grouped,
+};
+
+/// Runs the command.
+pub(super) fn run(command: &CrawlCommand) -> Result<Exit, Failure> {
+    let effective = effective(&command.config, &command.flags.0)?;
+    let printer = Printer {
+        verbosity: effective.verbosity()?,
+    };
+    for warning in &effective.warnings {
+        printer.warning(warning);
+    }
+    print_settings(&effective, &printer);
+    let config = effective.settings.crawl_config()?;
+    let canonicalizer = Canonicalizer::new(config.canonical.clone());
+    let seeds = seeds::read_all(&command.seeds, &canonicalizer, &printer)?;
+    printer.message(&format!(
+        "crawling from {} into {}",
+        count(seeds.urls.len()),
+        config.data.display()
+    ));
+
+    // Not before the seeds are read: Ctrl-C shall end a run that waits for stdin.
+    drive::stop_requests()?;
+    let crawl = Crawl::start(config, seeds.urls)?;
+    let report = drive::to_end(&crawl, &printer)?;
+    drive::print_report(&report, effective.settings.is_json, &printer)?;
+    if !report.identity_holds {
+        return Err(Failure::new(
+            Exit::Internal,
+            "the accounts of the crawl do not add up; please report this",
+        ));
+    }
+    Ok(Exit::of(report.outcome))
+}
+
+/// Prints the settings that are not defaults, when verbose.
+fn print_settings(effective: &Effective, printer: &Printer) {
+    for (setting, value, source) in effective.shown() {
+        if *source != Source::Default {
+            printer.detail(&format!("{} = {value} ({source})", setting.name));
+        }
+    }
+}
+
+fn count(seed_count: usize) -> String {
+    match seed_count {
+        1 => "1 seed".to_owned(),
+        count => format!(
+            "{} seeds",
+            grouped(u64::try_from(count).unwrap_or(u64::MAX))
+        ),
+    }
+}

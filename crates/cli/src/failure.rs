@@ -1,0 +1,92 @@
+//! The command's own failure: a message, a hint, and the exit code that goes with it.
+
+use std::fmt;
+
+use engine::{EngineError, ErrorKind, Outcome};
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done, or a limit was reached.
+    Done = 0,
+    /// A fault of our own.
+    Internal = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// A setting of a file or of the environment is wrong, or settings cannot go together.
+    Config = 3,
+    /// The store failed.
+    Store = 4,
+    /// Stopped early; the same command resumes.
+    Stopped = 5,
+}
+
+impl Exit {
+    /// Returns the exit code of a run that ended with `outcome`.
+    pub(crate) const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Finished | Outcome::AlreadyFinished | Outcome::LimitReached => Self::Done,
+            Outcome::Stopped => Self::Stopped,
+        }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit: Exit,
+    /// What is wrong, lower case, with the offending value.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    /// Makes a failure without a hint.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let exit = match error.kind() {
+            ErrorKind::Config => Exit::Config,
+            ErrorKind::Store => Exit::Store,
+            ErrorKind::Internal => Exit::Internal,
+        };
+        Self::new(exit, chain(&error))
+    }
+}
+
+/// Returns an error and its causes in one line, leaving out a cause that the text before it already tells.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,366 @@
+//! What was typed: the commands and their flags. The flags of settings are made from the table of settings.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command as ClapCommand, FromArgMatches, Parser, Subcommand,
+};
+
+use crate::settings::{Flag, Kind, Setting, Settings, TABLE, Typed, TypedValue, Value};
+
+/// Crawls the web politely, fetching no URL twice; a Bloom filter answers most of "was this seen?" from memory.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bloomcrawl",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done or limit reached, 1 internal fault, 2 usage, 3 configuration, 4 store, \
+                        5 stopped early and resumable."
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Crawl from seed URLs; run again on the same data folder to resume
+    Crawl(CrawlCommand),
+    /// Generate a site on loopback and crawl it, to see everything work without a network
+    Demo(DemoCommand),
+    /// Serve the responses of WARC files on loopback, over http and https, until Ctrl-C
+    Replay(ReplayCommand),
+    /// Show settings
+    Config(ConfigCommand),
+}
+
+/// `crawl`
+#[derive(Debug, Args)]
+pub(crate) struct CrawlCommand {
+    /// URLs (http:// or https://), files with one URL a line (# begins a comment), or - for stdin
+    #[arg(required = true)]
+    pub(crate) seeds: Vec<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
+    pub(crate) flags: AllFlags,
+}
+
+/// The configuration file.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigFile {
+    /// The configuration file; by default config.toml of the working folder, if there
+    #[arg(long = "config", value_name = "FILE")]
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// `demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoCommand {
+    /// Pages of the generated site
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) pages: u64,
+    #[command(flatten)]
+    pub(crate) flags: DemoFlags,
+}
+
+/// `replay`
+#[derive(Debug, Args)]
+pub(crate) struct ReplayCommand {
+    /// WARC files, plain or gzipped; of several records with one URL the first is served
+    #[arg(required = true, value_name = "WARC")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where http is served; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Where https is served, with certificates made on the spot
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub(crate) https_listen: SocketAddr,
+    /// Where the certificate of the throw-away CA is written
+    #[arg(long, value_name = "FILE", default_value = "bloomcrawl-replay-ca.pem")]
+    pub(crate) ca_out: PathBuf,
+    /// Append each request to this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+}
+
+/// `config`
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCommand {
+    /// What to show.
+    #[command(subcommand)]
+    pub(crate) what: ConfigWhat,
+}
+
+/// What `config` shows.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigWhat {
+    /// Print each effective setting and where it came from, as TOML
+    Show {
+        #[command(flatten)]
+        config: ConfigFile,
+        #[command(flatten)]
+        flags: AllFlags,
+    },
+    /// Print a config.toml with every setting, its meaning and its default
+    Template,
+}
+
+/// The flags of every setting that has one.
+#[derive(Debug)]
+pub(crate) struct AllFlags(pub(crate) Typed);
+
+/// The flags of the settings that a demo takes.
+#[derive(Debug)]
+pub(crate) struct DemoFlags(pub(crate) Typed);
+
+/// The settings that a demo takes: those that do not change which pages it must fetch.
+const DEMO_SETTINGS: [&str; 11] = [
+    "data",
+    "store",
+    "schema",
+    "warc",
+    "concurrency",
+    "expected-urls",
+    "false-positive-rate",
+    "cache",
+    "quiet",
+    "verbose",
+    "json",
+];
+
+fn of_demo(setting: &Setting) -> bool {
+    DEMO_SETTINGS.contains(&setting.name)
+}
+
+impl Args for AllFlags {
+    fn augment_args(command: ClapCommand) -> ClapCommand {
+        with_flags(command, |_| true)
+    }
+
+    fn augment_args_for_update(command: ClapCommand) -> ClapCommand {
+        with_flags(command, |_| true)
+    }
+}
+
+impl FromArgMatches for AllFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(typed(matches, |_| true)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = typed(matches, |_| true);
+        Ok(())
+    }
+}
+
+impl Args for DemoFlags {
+    fn augment_args(command: ClapCommand) -> ClapCommand {
+        with_flags(command, of_demo)
+    }
+
+    fn augment_args_for_update(command: ClapCommand) -> ClapCommand {
+        with_flags(command, of_demo)
+    }
+}
+
+impl FromArgMatches for DemoFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(typed(matches, of_demo)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = typed(matches, of_demo);
+        Ok(())
+    }
+}
+
+fn flagged(wanted: fn(&Setting) -> bool) -> impl Iterator<Item = (usize, &'static Setting)> {
+    TABLE
+        .iter()
+        .enumerate()
+        .filter(move |(_, setting)| setting.flag != Flag::Absent && wanted(setting))
+}
+
+fn with_flags(mut command: ClapCommand, wanted: fn(&Setting) -> bool) -> ClapCommand {
+    let defaults = Settings::default();
+    for (_, setting) in flagged(wanted) {
+        let default = (setting.read)(&defaults);
+        let mut arg = Arg::new(setting.name)
+            .long(setting.name)
+            .help(help(setting, &default))
+            .help_heading(setting.section)
+            .hide_short_help(setting.flag == Flag::Advanced);
+        if let Some(letter) = setting.short {
+            arg = arg.short(letter);
+        }
+        if let Kind::Switch { negation } = setting.kind {
+            command = command
+                .arg(arg.action(ArgAction::SetTrue).overrides_with(negation))
+                .arg(
+                    Arg::new(negation)
+                        .long(negation)
+                        .help(format!("Turns --{} off", setting.name))
+                        .help_heading(setting.section)
+                        .hide(default == Value::Switch(false))
+                        .hide_short_help(setting.flag == Flag::Advanced)
+                        .action(ArgAction::SetTrue)
+                        .overrides_with(setting.name),
+                );
+        } else {
+            let action = if matches!(setting.kind, Kind::List(_)) {
+                ArgAction::Append
+            } else {
+                ArgAction::Set
+            };
+            command = command.arg(arg.action(action).value_name(setting.kind.placeholder()));
+        }
+    }
+    command
+}
+
+fn help(setting: &Setting, default: &Value) -> String {
+    let doc = setting.doc.strip_suffix('.').unwrap_or(setting.doc);
+    match (setting.unset, default) {
+        (Some(meaning), _) => format!("{doc} [default: {meaning}]"),
+        (None, Value::List(_) | Value::Switch(false)) => doc.to_owned(),
+        (None, Value::Switch(true)) => format!("{doc} [default: on]"),
+        (None, default) => format!("{doc} [default: {}]", default.to_string().trim_matches('"')),
+    }
+}
+
+fn typed(matches: &ArgMatches, wanted: fn(&Setting) -> bool) -> Typed {
+    let mut typed = Vec::new();
+    for (index, setting) in flagged(wanted) {
+        let value = match setting.kind {
+            Kind::Switch { negation } => {
+                if matches.get_flag(setting.name) {
+                    Some(TypedValue::Switch(true))
+                } else if matches.get_flag(negation) {
+                    Some(TypedValue::Switch(false))
+                } else {
+                    None
+                }
+            }
+            Kind::List(_) => matches
+                .get_many::<String>(setting.name)
+                .map(|texts| TypedValue::List(texts.cloned().collect())),
+            _ => matches
+                .get_one::<String>(setting.name)
+                .cloned()
+                .map(TypedValue::Text),
+        };
+        typed.extend(value.map(|value| (index, value)));
+    }
+    Typed(typed)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn crawl_flags(arguments: &[&str]) -> Typed {
+        let all = ["bloomcrawl", "crawl", "https://example.org/"]
+            .iter()
+            .chain(arguments);
+        match Cli::try_parse_from(all).expect("valid arguments").command {
+            Command::Crawl(crawl) => crawl.flags.0,
+            other => panic!("crawl was typed, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+        assert!(
+            DEMO_SETTINGS
+                .iter()
+                .all(|name| TABLE.iter().any(|setting| setting.name == *name))
+        );
+    }
+
+    #[test]
+    fn every_option_that_people_expect_is_there() {
+        let command = Cli::command();
+        let crawl = command.find_subcommand("crawl").expect("the crawl command");
+        for name in [
+            "data",
+            "store",
+            "schema",
+            "max-pages",
+            "max-depth",
+            "max-time",
+            "max-bytes",
+            "concurrency",
+            "per-host",
+            "per-ip",
+            "delay",
+            "config",
+            "scope",
+            "include",
+            "exclude",
+            "user-agent",
+            "expected-urls",
+            "false-positive-rate",
+            "allow-private-addresses",
+            "connect-to",
+            "ca-file",
+            "proxy",
+            "warc",
+            "no-warc",
+            "quiet",
+            "verbose",
+            "json",
+        ] {
+            assert!(
+                crawl
+                    .get_arguments()
+                    .any(|arg| arg.get_long() == Some(name)),
+                "--{name} is missing"
+            );
+        }
+        assert!(
+            crawl
+                .get_arguments()
+                .all(|arg| arg.get_long() != Some("robots")),
+            "robots is no flag"
+        );
+    }
+
+    #[test]
+    fn of_a_switch_and_its_negation_the_last_wins() {
+        for (arguments, expected) in [
+            (&["--warc", "--no-warc"][..], Some(false)),
+            (&["--no-warc", "--warc"], Some(true)),
+            (&["--no-warc"], Some(false)),
+            (&[], None),
+        ] {
+            let found =
+                crawl_flags(arguments)
+                    .0
+                    .into_iter()
+                    .find_map(|(index, value)| match value {
+                        TypedValue::Switch(on) if TABLE[index].name == "warc" => Some(on),
+                        _ => None,
+                    });
+            assert_eq!(found, expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn repeated_flags_make_a_list() {
+        let typed = crawl_flags(&["--exclude", "a", "--exclude=-b", "-q"]);
+        let list = typed.0.iter().find_map(|(_, value)| match value {
+            TypedValue::List(texts) => Some(texts.clone()),
+            _ => None,
+        });
+        assert_eq!(list, Some(vec!["a".to_owned(), "-b".to_owned()]));
+    }
+}

@@ -1,0 +1,254 @@
+//! The progress of a running crawl: a live block on a terminal, a plain line every ten seconds elsewhere.
+
+use std::{
+    io::{IsTerminal as _, stderr},
+    time::{Duration, Instant},
+};
+
+use engine::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{
+    printer::{Printer, Verbosity},
+    unit::{grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent},
+};
+
+/// How often the live block is redrawn, at most, in times a second.
+const REDRAWS_PER_SECOND_MAX: u8 = 10;
+
+/// The time between two plain lines.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The characters of the bar that shows how much of the limit is used.
+const BAR_CHARS: usize = 30;
+
+/// Shows progress, in the way that suits where stderr goes.
+pub(crate) enum Display {
+    /// Nothing is shown.
+    None,
+    /// A block that is drawn over itself.
+    Live(ProgressBar),
+    /// A line now and then.
+    Plain {
+        /// When the last line was printed.
+        last: Instant,
+    },
+}
+
+impl Display {
+    /// Chooses by the verbosity, and by whether stderr is a terminal. Nothing is coloured, so `NO_COLOR` holds.
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
+        if verbosity == Verbosity::Quiet {
+            return Self::None;
+        }
+        if stderr().is_terminal() {
+            let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND_MAX);
+            let bar = ProgressBar::with_draw_target(None, target);
+            // A terminal that cannot move its cursor (TERM=dumb) hides the block; lines serve it better.
+            if !bar.is_hidden() {
+                return Self::Live(bar.with_style(message_only()));
+            }
+        }
+        Self::Plain {
+            last: Instant::now(),
+        }
+    }
+
+    /// Shows the vital signs of now, unless that was just done.
+    pub(crate) fn update(&mut self, progress: &Progress, printer: &Printer) {
+        match self {
+            Self::None => {}
+            Self::Live(bar) => {
+                bar.set_message(live_block(progress));
+            }
+            Self::Plain { last } => {
+                if last.elapsed() >= PLAIN_INTERVAL {
+                    *last = Instant::now();
+                    printer.message(&plain_line(progress));
+                }
+            }
+        }
+    }
+
+    /// Prints a message without tearing the live block.
+    pub(crate) fn message(&self, text: &str, printer: &Printer) {
+        match self {
+            Self::Live(bar) => bar.suspend(|| printer.message(text)),
+            _ => printer.message(text),
+        }
+    }
+
+    /// Takes the live block away.
+    pub(crate) fn finish(self) {
+        if let Self::Live(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn message_only() -> ProgressStyle {
+    ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// Returns the live block: lines of at most 79 columns with all vital signs.
+fn live_block(progress: &Progress) -> String {
+    let rows = [
+        [
+            cell(
+                "pages",
+                &grouped(progress.pages),
+                &human_rate(progress.pages_per_second),
+            ),
+            cell("queued", &grouped(progress.queued), ""),
+            cell("hosts", &grouped(progress.hosts), ""),
+        ],
+        [
+            cell(
+                "links",
+                &grouped(progress.links),
+                &human_rate(progress.links_per_second),
+            ),
+            cell("no store", &percent(progress.links_without_store), ""),
+            cell("filter", &percent(progress.filter_fill), ""),
+        ],
+        [
+            cell(
+                "bytes",
+                &human_bytes(progress.wire_bytes),
+                &human_byte_rate(progress.bytes_per_second),
+            ),
+            cell("errors", &grouped(progress.errors), ""),
+            cell("time", &human_duration(progress.elapsed), ""),
+        ],
+    ];
+    let mut lines: Vec<String> = rows
+        .iter()
+        .map(|[a, b, c]| format!("{a:<36} {b:<22} {c}").trim_end().to_owned())
+        .collect();
+    if let Some(used) = progress.limit_used {
+        let left = progress.eta.map_or(String::new(), |eta| {
+            format!("  ETA {}", human_duration(eta))
+        });
+        lines.push(format!(
+            "limit {} {}{left}",
+            bar(used),
+            percent(used.clamp(0.0, 1.0))
+        ));
+    }
+    lines.join("\n")
+}
+
+fn cell(name: &str, value: &str, rate: &str) -> String {
+    if rate.is_empty() {
+        format!("{name:<8} {value}")
+    } else {
+        format!("{name:<5} {value} ({rate})")
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of 30 characters"
+)]
+#[expect(clippy::cast_precision_loss, reason = "30 is exact")]
+fn bar(used: f64) -> String {
+    let filled = ((used.clamp(0.0, 1.0) * BAR_CHARS as f64) as usize).min(BAR_CHARS);
+    format!("[{}{}]", "#".repeat(filled), "-".repeat(BAR_CHARS - filled))
+}
+
+/// Returns the vital signs in one line, for logs.
+fn plain_line(progress: &Progress) -> String {
+    let eta = progress.eta.map_or(String::new(), |eta| {
+        format!(", ETA {}", human_duration(eta))
+    });
+    format!(
+        "{}: pages {} ({}), queued {}, hosts {}, links {} ({}, {} without the store), filter {} full, errors {}, {}{eta}",
+        human_duration(progress.elapsed),
+        grouped(progress.pages),
+        human_rate(progress.pages_per_second),
+        grouped(progress.queued),
+        grouped(progress.hosts),
+        grouped(progress.links),
+        human_rate(progress.links_per_second),
+        percent(progress.links_without_store),
+        percent(progress.filter_fill),
+        grouped(progress.errors),
+        human_byte_rate(progress.bytes_per_second),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn large() -> Progress {
+        Progress {
+            elapsed: Duration::from_secs(400_000),
+            pages: 123_456_789,
+            pages_per_second: 12_345.6,
+            queued: 9_876_543_210,
+            hosts: 1_234_567,
+            links: 12_345_678_901,
+            links_per_second: 987_654.3,
+            links_without_store: 0.991_234,
+            filter_fill: 0.4321,
+            errors: 1_234_567,
+            wire_bytes: 12 << 40,
+            bytes_per_second: 123.4 * 1_048_576.0,
+            limit_used: Some(0.5),
+            eta: Some(Duration::from_secs(400_000)),
+        }
+    }
+
+    #[test]
+    fn the_live_block_fits_80_columns_and_holds_every_vital_sign() {
+        for progress in [large(), Progress::default()] {
+            let block = live_block(&progress);
+            for line in block.lines() {
+                assert!(
+                    line.chars().count() < 80,
+                    "{} columns: {line}",
+                    line.chars().count()
+                );
+            }
+        }
+        let block = live_block(&large());
+        for sign in [
+            "123,456,789",
+            "12,346/s",
+            "9,876,543,210",
+            "1,234,567",
+            "12,345,678,901",
+            "987,654/s",
+            "99.12 %",
+            "43.21 %",
+            "12.0 TiB",
+            "123 MiB/s",
+            "4d 15h",
+            "ETA",
+            "50.00 %",
+        ] {
+            assert!(block.contains(sign), "{sign} is missing in\n{block}");
+        }
+    }
+
+    #[test]
+    fn the_bar_follows_the_limit() {
+        assert_eq!(bar(0.0).matches('#').count(), 0);
+        assert_eq!(bar(0.5).matches('#').count(), 15);
+        assert_eq!(bar(7.0).matches('#').count(), BAR_CHARS);
+        assert_eq!(bar(f64::NAN).chars().count(), BAR_CHARS + 2);
+        assert!(!live_block(&Progress::default()).contains("ETA"));
+    }
+
+    #[test]
+    fn the_plain_line_is_one_line() {
+        let line = plain_line(&large());
+        assert!(
+            !line.contains('\n')
+                && line.contains("99.12 % without the store")
+                && line.contains("ETA 4d 15h")
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! The final report for people: aligned columns, at most 80 of them.
+
+use std::{fmt::Write as _, time::Duration};
+
+use engine::{Outcome, Report};
+
+use crate::{
+    clean::clean,
+    unit::{
+        grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent, percent_of,
+    },
+};
+
+/// The width of the names of rows.
+const NAME_CHARS: usize = 30;
+
+/// The width of the values.
+const VALUE_CHARS: usize = 16;
+
+/// The longest path shown, in characters.
+const PATH_CHARS_MAX: usize = 1_000;
+
+/// The text of a report in the making.
+struct Page(String);
+
+impl Page {
+    fn section(&mut self, title: &str) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        self.0.push_str(title);
+        self.0.push('\n');
+    }
+
+    fn row(&mut self, name: &str, value: &str) {
+        self.row_with(name, value, "");
+    }
+
+    fn row_with(&mut self, name: &str, value: &str, remark: &str) {
+        let line = format!("  {name:<NAME_CHARS$}{value:>VALUE_CHARS$}  {remark}");
+        self.0.push_str(line.trim_end());
+        self.0.push('\n');
+    }
+
+    fn count(&mut self, name: &str, count: u64) {
+        self.row(name, &grouped(count));
+    }
+
+    fn share(&mut self, name: &str, count: u64, whole: u64) {
+        self.row_with(
+            name,
+            &grouped(count),
+            &format!("{:>10}", percent_of(count, whole)),
+        );
+    }
+}
+
+/// Writes the report. When `is_full`, rows that are zero are shown too, and the refused links by reason.
+pub(crate) fn text(report: &Report, is_full: bool) -> String {
+    let mut page = Page(String::new());
+    page.section(headline(report.outcome));
+    fetched(&mut page, report);
+    failures(&mut page, report);
+    links(&mut page, report, is_full);
+    filter(&mut page, report);
+    store(&mut page, report);
+    accounts(&mut page, report, is_full);
+    outputs(&mut page, report);
+    page.0
+}
+
+const fn headline(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Finished => "Finished: every URL in scope is done.",
+        Outcome::AlreadyFinished => "This crawl was finished before; nothing is left to do.",
+        Outcome::LimitReached => "A limit was reached; the same command with a higher one goes on.",
+        Outcome::Stopped => "Stopped; the same command resumes.",
+    }
+}
+
+fn fetched(page: &mut Page, report: &Report) {
+    page.row_with(
+        "pages with a response",
+        &grouped(report.pages),
+        &format!("{} in this run", grouped(report.pages_this_run)),
+    );
+    for (class, count) in &report.by_status_class {
+        page.share(
+            &format!("  status {}", clean(class, 10)),
+            *count,
+            report.pages,
+        );
+    }
+    page.row_with(
+        "bytes on the wire",
+        &human_bytes(report.wire_bytes),
+        &human_byte_rate(report.bytes_per_second),
+    );
+    page.row("bytes decoded", &human_bytes(report.body_bytes));
+    page.row("requests of this run", &grouped(report.requests_this_run));
+    let elapsed = Duration::try_from_secs_f64(report.elapsed_seconds).unwrap_or_default();
+    page.row_with(
+        "time of this run",
+        &human_duration(elapsed),
+        &format!("{} pages", human_rate(report.pages_per_second)),
+    );
+}
+
+fn failures(page: &mut Page, report: &Report) {
+    if report.failures.is_empty() {
+        return;
+    }
+    page.section("URLs that failed or were never asked for, by kind");
+    for (kind, count) in &report.failures {
+        page.count(&clean(kind, NAME_CHARS), *count);
+    }
+}
+
+fn links(page: &mut Page, report: &Report, is_full: bool) {
+    let links = &report.links;
+    let whole = links.discovered;
+    page.section("Links, by the tier of the seen test that answered");
+    page.share("discovered", whole, whole);
+    page.share("refused (scope, limits, form)", links.rejected, whole);
+    if is_full {
+        for (reason, count) in &report.counts.rejected {
+            page.share(&format!("  {}", reason.name()), *count, whole);
+        }
+    }
+    page.share("repeats within a page", links.in_page_duplicates, whole);
+    page.share("recent-key cache: seen", links.cache_hits, whole);
+    page.share("unwritten notes: seen", links.unwritten_hits, whole);
+    page.share("filter says no: new", links.filter_no, whole);
+    page.share("store read: seen", links.store_duplicates, whole);
+    page.share("store read: false positive", links.false_positives, whole);
+    page.row_with(
+        "answered without the store",
+        &percent(links.without_store),
+        &format!("{} store reads", grouped(links.store_reads)),
+    );
+}
+
+fn filter(page: &mut Page, report: &Report) {
+    let filter = &report.filter;
+    page.section("Filter");
+    page.count("URLs in it", filter.items);
+    page.row_with(
+        "URLs it is sized for",
+        &grouped(filter.expected_urls),
+        &format!("at {}", percent(filter.target_rate)),
+    );
+    page.row_with(
+        "memory",
+        &human_bytes(filter.bytes),
+        &format!("{} of its bits are set", percent(filter.fill)),
+    );
+    page.row("false positives predicted", &percent(filter.predicted_rate));
+    page.row("false positives measured", &percent(filter.measured_rate));
+}
+
+fn store(page: &mut Page, report: &Report) {
+    let store = &report.store;
+    page.section(&format!(
+        "Store ({}), this run",
+        clean(&store.backend, NAME_CHARS)
+    ));
+    page.row_with(
+        "confirm round trips",
+        &grouped(store.confirm_round_trips),
+        &format!("{} keys asked", grouped(store.confirmed_keys)),
+    );
+    page.count("commits", store.commits);
+    page.count("queue reads", store.queue_reads);
+    let again = if report.resumed_leases_max == 0 {
+        String::new()
+    } else {
+        format!(
+            "{} at most fetched again now",
+            grouped(report.resumed_leases_max)
+        )
+    };
+    page.row_with(
+        "fetched again after a kill",
+        &format!("<= {}", grouped(report.leases_max)),
+        &again,
+    );
+    if report.peak_memory_bytes > 0 {
+        page.row("peak memory", &human_bytes(report.peak_memory_bytes));
+    }
+}
+
+fn accounts(page: &mut Page, report: &Report, is_full: bool) {
+    let counts = &report.counts;
+    page.section("Accounts");
+    let terms = [
+        ("rejected", counts.rejected_total()),
+        ("duplicates", counts.duplicates.total()),
+        ("suspects", counts.suspects),
+        ("queued", counts.queued),
+        ("leased", counts.leased),
+        ("finished", counts.finished()),
+    ];
+    let names: Vec<&str> = terms.iter().map(|(name, _)| *name).collect();
+    let numbers: Vec<String> = terms.iter().map(|(_, count)| grouped(*count)).collect();
+    // Writing to a string does not fail.
+    let _ = writeln!(page.0, "  discovered = {}", names.join(" + "));
+    for line in wrapped_sum(&grouped(counts.discovered), &numbers) {
+        let _ = writeln!(page.0, "  {line}");
+    }
+    if !report.identity_holds {
+        let _ = writeln!(
+            page.0,
+            "  THE ACCOUNTS DO NOT ADD UP: {} are accounted for",
+            grouped(counts.accounted())
+        );
+    }
+    if is_full || counts.failed + counts.disregarded > 0 {
+        let _ = writeln!(
+            page.0,
+            "  finished = {} succeeded + {} failed + {} disregarded",
+            grouped(counts.succeeded),
+            grouped(counts.failed),
+            grouped(counts.disregarded)
+        );
+    }
+}
+
+/// Returns `total = a + b + ...`, in lines that fit.
+fn wrapped_sum(total: &str, terms: &[String]) -> Vec<String> {
+    const LINE_CHARS_MAX: usize = 77;
+    let mut lines = vec![format!("{total} =")];
+    for (index, term) in terms.iter().enumerate() {
+        let piece = if index == 0 {
+            format!(" {term}")
+        } else {
+            format!(" + {term}")
+        };
+        let last = lines.last_mut().expect("there is always a last line");
+        if last.len() + piece.len() <= LINE_CHARS_MAX {
+            last.push_str(&piece);
+        } else {
+            lines.push(format!("   {piece}"));
+        }
+    }
+    lines
+}
+
+fn outputs(page: &mut Page, report: &Report) {
+    page.section("Outputs");
+    let path = |text: &str| clean(text, PATH_CHARS_MAX);
+    let _ = writeln!(page.0, "  pages  {}", path(&report.outputs.pages_jsonl));
+    if let Some(folder) = &report.outputs.warc_folder {
+        let _ = writeln!(page.0, "  WARC   {}", path(folder));
+    }
+}
+
+#[cfg(test)]
+#[path = "report_test.rs"]
+mod tests;

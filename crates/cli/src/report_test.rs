@@ -1,0 +1,128 @@
+//! Tests of the report's text.
+
+use engine::{FilterReport, LinkReport, OutputReport, StoreReport};
+use types::{CrawlCounts, RejectReason};
+
+use super::*;
+
+const HUGE: u64 = 123_456_789_012;
+
+fn huge() -> Report {
+    let mut counts = CrawlCounts {
+        discovered: 9 * HUGE,
+        queued: HUGE,
+        succeeded: HUGE,
+        failed: HUGE,
+        ..Default::default()
+    };
+    counts.rejected = RejectReason::ALL
+        .iter()
+        .map(|reason| (*reason, HUGE))
+        .collect();
+    Report {
+        outcome: Outcome::LimitReached,
+        elapsed_seconds: 4e5,
+        pages: HUGE,
+        pages_this_run: HUGE,
+        pages_per_second: 123_456.7,
+        by_status_class: [("2xx".to_owned(), HUGE), ("5xx".to_owned(), 1)].into(),
+        failures: [
+            ("robots-unreachable".to_owned(), HUGE),
+            ("a\u{1b}[2J".to_owned(), 1),
+        ]
+        .into(),
+        wire_bytes: 999 << 40,
+        body_bytes: 999 << 40,
+        bytes_per_second: 999e6,
+        requests_this_run: HUGE,
+        identity_holds: counts.identity_holds(),
+        counts,
+        links: LinkReport {
+            discovered: HUGE,
+            filter_no: HUGE / 3,
+            without_store: 0.999_999,
+            ..Default::default()
+        },
+        filter: FilterReport {
+            expected_urls: HUGE,
+            target_rate: 0.000_01,
+            bytes: 99 << 30,
+            items: HUGE,
+            fill: 0.5,
+            predicted_rate: 0.01,
+            measured_rate: 0.009_876,
+        },
+        store: StoreReport {
+            backend: "postgres".to_owned(),
+            confirm_round_trips: HUGE,
+            confirmed_keys: HUGE,
+            commits: HUGE,
+            queue_reads: HUGE,
+        },
+        leases_max: 65_536,
+        resumed_leases_max: 65_536,
+        peak_memory_bytes: 99 << 30,
+        outputs: OutputReport {
+            pages_jsonl: "d/pages.jsonl".to_owned(),
+            warc_folder: Some("d/warc".to_owned()),
+        },
+    }
+}
+
+#[test]
+fn every_line_fits_80_columns_and_none_drives_the_terminal() {
+    let text = text(&huge(), true);
+    for line in text.lines() {
+        assert!(
+            line.chars().count() <= 80,
+            "{} columns: {line}",
+            line.chars().count()
+        );
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+    }
+}
+
+#[test]
+fn the_report_says_what_was_counted() {
+    let text = text(&huge(), false);
+    for part in [
+        "A limit was reached",
+        "status 2xx",
+        "robots-unreachable",
+        "33.33 %",
+        "99.99 %",
+        "0.99 %",
+        "confirm round trips",
+        "commits",
+        "discovered = rejected + duplicates + suspects + queued + leased + finished",
+        "d/pages.jsonl",
+        "d/warc",
+        "<= 65,536",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn accounts_that_do_not_add_up_are_shouted() {
+    let mut report = huge();
+    assert!(text(&report, false).contains("DO NOT ADD UP"));
+    report.counts.discovered = report.counts.accounted();
+    report.identity_holds = true;
+    assert!(!text(&report, false).contains("DO NOT ADD UP"));
+}
+
+#[test]
+fn values_stand_in_one_column() {
+    let text = text(&huge(), false);
+    let ends: std::collections::BTreeSet<usize> = text
+        .lines()
+        .take_while(|line| *line != "Accounts")
+        .filter(|line| line.starts_with("  "))
+        .map(|line| {
+            line.get(2 + NAME_CHARS..2 + NAME_CHARS + VALUE_CHARS)
+                .map_or(0, |value| value.trim_end().len())
+        })
+        .collect();
+    assert_eq!(ends.len(), 1, "values end at {ends:?} in\n{text}");
+}

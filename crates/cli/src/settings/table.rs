@@ -1,0 +1,491 @@
+//! The table of settings.
+
+use std::{path::PathBuf, str::FromStr as _};
+
+use engine::{ConnectTo, ScopeRule};
+
+use super::{
+    Flag, Kind, Schema, Setting, Settings, StoreUri, Value,
+    convert::{
+        bytes_of, count_of, duration, header_value, is_on, not_empty, number, optional,
+        optional_count, positive_duration, put, rate, store_uri, text, texts,
+    },
+};
+
+const OUTPUTS: &str = "Data and store";
+const LIMITS: &str = "Limits";
+const SCOPE: &str = "Scope";
+const PACE: &str = "Pace and politeness";
+const SEEN: &str = "The seen test";
+const REQUESTS: &str = "Requests";
+const CANONICAL: &str = "Canonical URLs";
+const MESSAGES: &str = "Messages";
+
+const fn switch(negation: &'static str) -> Kind {
+    Kind::Switch { negation }
+}
+
+const COUNT: Kind = Kind::Count { min: 0 };
+const COUNT_FROM_1: Kind = Kind::Count { min: 1 };
+
+const fn setting(
+    section: &'static str,
+    name: &'static str,
+    kind: Kind,
+    doc: &'static str,
+    read: fn(&Settings) -> Value,
+    write: fn(&mut Settings, Value) -> Result<(), String>,
+) -> Setting {
+    Setting {
+        name,
+        kind,
+        flag: Flag::Common,
+        short: None,
+        unset: None,
+        section,
+        doc,
+        is_secret: false,
+        read,
+        write,
+    }
+}
+
+impl Setting {
+    const fn advanced(mut self) -> Self {
+        self.flag = Flag::Advanced;
+        self
+    }
+
+    const fn without_flag(mut self) -> Self {
+        self.flag = Flag::Absent;
+        self
+    }
+
+    const fn short(mut self, letter: char) -> Self {
+        self.short = Some(letter);
+        self
+    }
+
+    const fn or_unset(mut self, meaning: &'static str) -> Self {
+        self.unset = Some(meaning);
+        self
+    }
+
+    const fn secret(mut self) -> Self {
+        self.is_secret = true;
+        self
+    }
+}
+
+/// Every setting, in the order of the template and of `config show`.
+pub(crate) static TABLE: &[Setting] = &[
+    setting(
+        OUTPUTS,
+        "data",
+        Kind::Text("DIR"),
+        "The folder of the outputs and of the embedded store. A second run on the same folder resumes.",
+        |s| Value::Text(s.crawl.data.display().to_string()),
+        |s, v| {
+            s.crawl.data = PathBuf::from(not_empty(text(v)?)?);
+            Ok(())
+        },
+    ),
+    setting(
+        OUTPUTS,
+        "store",
+        Kind::Text("URI"),
+        "Where keys, queue and records are kept: embedded: (within the data folder) or postgres://user@host/database.",
+        |s| Value::Text(s.store.0.clone()),
+        |s, v| {
+            s.store = StoreUri(store_uri(text(v)?)?);
+            Ok(())
+        },
+    )
+    .secret(),
+    setting(
+        OUTPUTS,
+        "schema",
+        Kind::Text("NAME"),
+        "The PostgreSQL schema that holds the crawl's tables; one crawl a schema.",
+        |s| Value::Text(s.schema.0.clone()),
+        |s, v| {
+            s.schema = Schema(not_empty(text(v)?)?);
+            Ok(())
+        },
+    ),
+    setting(
+        OUTPUTS,
+        "warc",
+        switch("no-warc"),
+        "Write WARC files of all exchanges.",
+        |s| Value::Switch(s.crawl.warc),
+        |s, v| put(&mut s.crawl.warc, is_on(&v)),
+    ),
+    setting(
+        OUTPUTS,
+        "warc-size",
+        Kind::Bytes,
+        "The size at which a WARC file is closed and the next begun.",
+        |s| Value::Bytes(s.crawl.warc_bytes_max),
+        |s, v| put(&mut s.crawl.warc_bytes_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        LIMITS,
+        "max-pages",
+        COUNT_FROM_1,
+        "Stop after this many pages with a response, counted over all runs.",
+        |s| optional_count(s.crawl.limits.max_pages),
+        |s, v| put(&mut s.crawl.limits.max_pages, optional(v)),
+    )
+    .or_unset("no limit"),
+    setting(
+        LIMITS,
+        "max-depth",
+        COUNT,
+        "Follow at most this many links in a row from a seed; 0 fetches the seeds alone.",
+        |s| optional_count(s.crawl.limits.max_depth),
+        |s, v| put(&mut s.crawl.limits.max_depth, optional(v)),
+    )
+    .or_unset("no limit"),
+    setting(
+        LIMITS,
+        "max-time",
+        Kind::Duration,
+        "Stop after this time; each run has it anew.",
+        |s| s.crawl.limits.max_time.map_or(Value::Unset, Value::Duration),
+        |s, v| {
+            s.crawl.limits.max_time = if v == Value::Unset { None } else { Some(duration(&v)?) };
+            Ok(())
+        },
+    )
+    .or_unset("no limit"),
+    setting(
+        LIMITS,
+        "max-bytes",
+        Kind::Bytes,
+        "Stop after this many bytes of bodies on the wire, counted over all runs.",
+        |s| s.crawl.limits.max_bytes.map_or(Value::Unset, Value::Bytes),
+        |s, v| put(&mut s.crawl.limits.max_bytes, optional(v)),
+    )
+    .or_unset("no limit"),
+    setting(
+        SCOPE,
+        "scope",
+        Kind::Text("RULE"),
+        "Which URLs belong to the crawl, relative to its seeds: host, domain (the registered domain), prefix, or any.",
+        |s| Value::Text(s.crawl.scope.to_string()),
+        |s, v| put(&mut s.crawl.scope, ScopeRule::from_str(&text(v)?).map_err(|error| error.to_string())),
+    ),
+    setting(
+        SCOPE,
+        "include",
+        Kind::List("REGEX"),
+        "Crawl only URLs that match one of these regular expressions.",
+        |s| Value::List(s.crawl.include.clone()),
+        |s, v| put(&mut s.crawl.include, texts(v)),
+    ),
+    setting(
+        SCOPE,
+        "exclude",
+        Kind::List("REGEX"),
+        "Never crawl URLs that match one of these regular expressions.",
+        |s| Value::List(s.crawl.exclude.clone()),
+        |s, v| put(&mut s.crawl.exclude, texts(v)),
+    ),
+    setting(
+        SCOPE,
+        "max-redirects",
+        COUNT,
+        "Follow at most this many redirects in a row.",
+        |s| Value::Count(s.crawl.redirects_max.into()),
+        |s, v| put(&mut s.crawl.redirects_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        SCOPE,
+        "max-links",
+        COUNT,
+        "Take at most this many links from one page.",
+        |s| count_of(s.crawl.outlinks_max),
+        |s, v| put(&mut s.crawl.outlinks_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        PACE,
+        "concurrency",
+        COUNT_FROM_1,
+        "Requests under way in all.",
+        |s| Value::Count(s.crawl.concurrency.into()),
+        |s, v| put(&mut s.crawl.concurrency, number(v)),
+    ),
+    setting(
+        PACE,
+        "per-host",
+        COUNT_FROM_1,
+        "Requests under way to one host.",
+        |s| Value::Count(s.crawl.per_host.into()),
+        |s, v| put(&mut s.crawl.per_host, number(v)),
+    ),
+    setting(
+        PACE,
+        "per-ip",
+        COUNT_FROM_1,
+        "Requests under way to one IP address.",
+        |s| optional_count(s.crawl.per_ip),
+        |s, v| put(&mut s.crawl.per_ip, optional(v)),
+    )
+    .or_unset("4, with loopback, proxy and connect-to addresses exempt"),
+    setting(
+        PACE,
+        "delay",
+        Kind::Duration,
+        "The pause between the end of one response of a host and its next request. A longer Crawl-delay or Retry-After of the host wins.",
+        |s| Value::Duration(s.crawl.delay),
+        |s, v| put(&mut s.crawl.delay, duration(&v)),
+    ),
+    setting(
+        PACE,
+        "attempts-max",
+        COUNT_FROM_1,
+        "Tries of a URL in all before it is given up.",
+        |s| Value::Count(s.crawl.attempts_max.into()),
+        |s, v| put(&mut s.crawl.attempts_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        PACE,
+        "leases-max",
+        COUNT_FROM_1,
+        "The most URLs under way and not yet durably recorded, and so the most fetched again after a kill.",
+        |s| optional_count(s.crawl.leases_max),
+        |s, v| put(&mut s.crawl.leases_max, optional(v)),
+    )
+    .or_unset("twice the concurrency, at least 128")
+    .advanced(),
+    setting(
+        PACE,
+        "parse-threads",
+        COUNT_FROM_1,
+        "Threads that parse pages.",
+        |s| s.crawl.parse_threads.map_or(Value::Unset, count_of),
+        |s, v| put(&mut s.crawl.parse_threads, optional(v)),
+    )
+    .or_unset("one a core")
+    .advanced(),
+    setting(
+        PACE,
+        "robots",
+        switch("no-robots"),
+        "Obey robots.txt. Turn it off only for sites of your own.",
+        |s| Value::Switch(s.crawl.robots),
+        |s, v| put(&mut s.crawl.robots, is_on(&v)),
+    )
+    .without_flag(),
+    setting(
+        PACE,
+        "nofollow",
+        switch("no-nofollow"),
+        "Obey nofollow: of links, of robots meta elements, of X-Robots-Tag.",
+        |s| Value::Switch(s.crawl.nofollow),
+        |s, v| put(&mut s.crawl.nofollow, is_on(&v)),
+    )
+    .advanced(),
+    setting(
+        SEEN,
+        "expected-urls",
+        COUNT_FROM_1,
+        "Distinct URLs that the filter is sized for.",
+        |s| Value::Count(s.crawl.expected_urls),
+        |s, v| put(&mut s.crawl.expected_urls, number(v)),
+    ),
+    setting(
+        SEEN,
+        "false-positive-rate",
+        Kind::Rate,
+        "The false-positive rate that the filter is sized for. No URL is lost to one; each costs one store read.",
+        |s| Value::Rate(s.crawl.false_positive_rate),
+        |s, v| put(&mut s.crawl.false_positive_rate, rate(&v)),
+    ),
+    setting(
+        SEEN,
+        "cache",
+        Kind::Bytes,
+        "Memory of the exact cache of recent URLs, which answers most true duplicates (16 bytes a URL).",
+        |s| bytes_of(s.crawl.cache_bytes),
+        |s, v| put(&mut s.crawl.cache_bytes, number(v)),
+    )
+    .advanced(),
+    setting(
+        SEEN,
+        "fixed-filter-urls",
+        COUNT_FROM_1,
+        "For tests: the filter has bits for this many URLs, whatever is expected, and never grows.",
+        |s| optional_count(s.crawl.fixed_filter_urls),
+        |s, v| put(&mut s.crawl.fixed_filter_urls, optional(v)),
+    )
+    .or_unset("the filter fits expected-urls")
+    .without_flag(),
+    setting(
+        REQUESTS,
+        "user-agent",
+        Kind::Text("TEXT"),
+        "The User-Agent of all requests; the letters it begins with are the name that robots.txt files address. Name a contact in it.",
+        |s| Value::Text(s.crawl.fetch.user_agent.clone()),
+        |s, v| {
+            s.crawl.fetch.user_agent = header_value(text(v)?)?;
+            Ok(())
+        },
+    ),
+    setting(
+        REQUESTS,
+        "allow-private-addresses",
+        switch("no-allow-private-addresses"),
+        "Connect also to loopback, private, link-local and other addresses outside the public internet.",
+        |s| Value::Switch(s.crawl.fetch.allow_private_addresses),
+        |s, v| put(&mut s.crawl.fetch.allow_private_addresses, is_on(&v)),
+    ),
+    setting(
+        REQUESTS,
+        "connect-to",
+        Kind::List("HOST:PORT:ADDR:PORT"),
+        "Connect to ADDR:PORT in place of HOST:PORT, as in curl; empty fields match all. Repeatable, the first match wins.",
+        |s| Value::List(s.crawl.fetch.connect_to.iter().map(ToString::to_string).collect()),
+        |s, v| {
+            let rules = texts(v)?.iter().map(|rule| ConnectTo::from_str(rule)).collect::<Result<_, _>>();
+            put(&mut s.crawl.fetch.connect_to, rules.map_err(|error| error.to_string()))
+        },
+    ),
+    setting(
+        REQUESTS,
+        "ca-file",
+        Kind::Text("FILE"),
+        "Trust the certificates of this PEM file beside those of the system.",
+        |s| s.ca_file.as_ref().map_or(Value::Unset, |path| Value::Text(path.display().to_string())),
+        |s, v| {
+            s.ca_file = if v == Value::Unset { None } else { Some(PathBuf::from(not_empty(text(v)?)?)) };
+            Ok(())
+        },
+    )
+    .or_unset("those of the system alone"),
+    setting(
+        REQUESTS,
+        "proxy",
+        Kind::Text("URL"),
+        "Send requests through this proxy, http:// or https://. The system's proxy variables are not read.",
+        |s| s.crawl.fetch.proxy.clone().map_or(Value::Unset, Value::Text),
+        |s, v| {
+            s.crawl.fetch.proxy = if v == Value::Unset { None } else { Some(not_empty(text(v)?)?) };
+            Ok(())
+        },
+    )
+    .or_unset("no proxy")
+    .secret(),
+    setting(
+        REQUESTS,
+        "connect-timeout",
+        Kind::Duration,
+        "Time for a connection, its TLS handshake included.",
+        |s| Value::Duration(s.crawl.fetch.connect_timeout),
+        |s, v| put(&mut s.crawl.fetch.connect_timeout, positive_duration(&v)),
+    )
+    .advanced(),
+    setting(
+        REQUESTS,
+        "read-timeout",
+        Kind::Duration,
+        "The longest wait for the next byte.",
+        |s| Value::Duration(s.crawl.fetch.read_timeout),
+        |s, v| put(&mut s.crawl.fetch.read_timeout, positive_duration(&v)),
+    )
+    .advanced(),
+    setting(
+        REQUESTS,
+        "total-timeout",
+        Kind::Duration,
+        "Time for one exchange in all; a body that is not complete by then is cut.",
+        |s| Value::Duration(s.crawl.fetch.total_timeout),
+        |s, v| put(&mut s.crawl.fetch.total_timeout, positive_duration(&v)),
+    )
+    .advanced(),
+    setting(
+        REQUESTS,
+        "max-body",
+        Kind::Bytes,
+        "Cut bodies at this size on the wire.",
+        |s| bytes_of(s.crawl.fetch.wire_bytes_max),
+        |s, v| put(&mut s.crawl.fetch.wire_bytes_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        REQUESTS,
+        "max-decoded-body",
+        Kind::Bytes,
+        "Refuse bodies over this size after content decoding.",
+        |s| bytes_of(s.crawl.fetch.decoded_bytes_max),
+        |s, v| put(&mut s.crawl.fetch.decoded_bytes_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        CANONICAL,
+        "max-url-bytes",
+        Kind::Bytes,
+        "Refuse URLs longer than this in canonical form.",
+        |s| bytes_of(s.crawl.canonical.url_bytes_max),
+        |s, v| put(&mut s.crawl.canonical.url_bytes_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        CANONICAL,
+        "drop-tracking",
+        switch("no-drop-tracking"),
+        "Drop tracking parameters from URLs (utm_*, gclid, fbclid and the like).",
+        |s| Value::Switch(s.crawl.canonical.drop_tracking),
+        |s, v| put(&mut s.crawl.canonical.drop_tracking, is_on(&v)),
+    )
+    .advanced(),
+    setting(
+        CANONICAL,
+        "sort-query",
+        switch("no-sort-query"),
+        "Sort the query parameters of URLs by name.",
+        |s| Value::Switch(s.crawl.canonical.sort_query),
+        |s, v| put(&mut s.crawl.canonical.sort_query, is_on(&v)),
+    )
+    .advanced(),
+    setting(
+        CANONICAL,
+        "drop-session-ids",
+        switch("no-drop-session-ids"),
+        "Drop session ids from URLs (jsessionid, phpsessid, sid and the like).",
+        |s| Value::Switch(s.crawl.canonical.drop_session_ids),
+        |s, v| put(&mut s.crawl.canonical.drop_session_ids, is_on(&v)),
+    )
+    .advanced(),
+    setting(
+        MESSAGES,
+        "quiet",
+        switch("no-quiet"),
+        "Print errors and warnings only.",
+        |s| Value::Switch(s.is_quiet),
+        |s, v| put(&mut s.is_quiet, is_on(&v)),
+    )
+    .short('q'),
+    setting(
+        MESSAGES,
+        "verbose",
+        switch("no-verbose"),
+        "Print the settings in force and every row of the report.",
+        |s| Value::Switch(s.is_verbose),
+        |s, v| put(&mut s.is_verbose, is_on(&v)),
+    )
+    .short('v'),
+    setting(
+        MESSAGES,
+        "json",
+        switch("no-json"),
+        "Print the final report to stdout as one JSON object, in place of the one for people on stderr.",
+        |s| Value::Switch(s.is_json),
+        |s, v| put(&mut s.is_json, is_on(&v)),
+    ),
+];

@@ -1,0 +1,215 @@
+//! Whole runs from outside: the demo, stopping and resuming, and replay.
+
+mod support;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use support::{Run, command, folder, run};
+
+/// The grace in which a stopped crawl must have ended.
+const STOP_SECONDS_MAX: u64 = 10;
+
+fn spawn(folder: &Path, arguments: &[&str]) -> Child {
+    command(folder, arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &child.id().to_string()])
+        .status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// Waits until `done` says so, at most a minute.
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "waited too long for {what}"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn report_of(run: &Run) -> serde_json::Value {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+#[test]
+fn the_demo_fetches_every_page_once_and_says_so() {
+    let folder = folder();
+    let run = run(folder.path(), &["demo", "--pages", "120"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.is_empty(), "stdout carries data only: {run:?}");
+    assert!(
+        run.stderr
+            .contains("every page of the generated site was fetched exactly once"),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr.contains("discovered = rejected + duplicates"),
+        "{run:?}"
+    );
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("a folder").count(),
+        0,
+        "the demo leaves nothing behind"
+    );
+}
+
+#[test]
+fn the_report_as_json_is_all_that_stdout_carries() {
+    let folder = folder();
+    let run = run(
+        folder.path(),
+        &["demo", "--pages", "60", "--json", "--quiet"],
+    );
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    let report = report_of(&run);
+    assert_eq!(report["pages"], 60, "{report}");
+    assert_eq!(report["outcome"], "finished");
+    assert_eq!(report["identity_holds"], true);
+}
+
+#[test]
+fn a_stopped_demo_resumes_and_a_finished_one_says_so() {
+    let folder = folder();
+    let arguments = [
+        "demo",
+        "--pages",
+        "3000",
+        "--data",
+        "data",
+        "--json",
+        "--concurrency",
+        "2",
+    ];
+    let child = spawn(folder.path(), &arguments);
+    let pages = folder.path().join("data/pages.jsonl");
+    wait_until("the first pages", || {
+        fs::metadata(&pages).is_ok_and(|file| file.len() > 0)
+    });
+    let asked = Instant::now();
+    signal(&child, "TERM");
+    let stopped = Run::from(child.wait_with_output().expect("it ends"));
+    assert!(
+        asked.elapsed() < Duration::from_secs(STOP_SECONDS_MAX),
+        "{:?}",
+        asked.elapsed()
+    );
+    assert_eq!(stopped.code, Some(5), "{stopped:?}");
+    assert_eq!(report_of(&stopped)["outcome"], "stopped");
+
+    let resumed = run(folder.path(), &arguments);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let report = report_of(&resumed);
+    assert_eq!(
+        (&report["outcome"], &report["pages"]),
+        (&"finished".into(), &3_000.into())
+    );
+    assert!(report["pages_this_run"].as_u64() < Some(3_000), "{report}");
+
+    let again = run(folder.path(), &arguments);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(report_of(&again)["outcome"], "already-finished");
+}
+
+const WARC: &str = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n\
+    WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: http://a.example/x?y=1\r\n\
+    Content-Type: application/http; msgtype=response\r\nContent-Length: 81\r\n\r\n\
+    HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 17\r\n\r\n<p>served as is\r\n\r\n\r\n\r\n";
+
+/// Returns [`WARC`] with the length of its block filled in.
+fn warc() -> String {
+    let (head, block) = WARC.split_once("\r\n\r\n").expect("a head");
+    let block = block.strip_suffix("\r\n\r\n").expect("an end");
+    format!(
+        "{}\r\n\r\n{block}\r\n\r\n",
+        head.replace(
+            "Content-Length: 81",
+            &format!("Content-Length: {}", block.len())
+        )
+    )
+}
+
+fn get(address: &str, host: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("the request is sent");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .expect("an answer in UTF-8");
+    answer
+}
+
+#[test]
+fn replay_serves_what_it_holds_until_it_is_stopped() {
+    let folder = folder();
+    fs::write(folder.path().join("a.warc"), warc()).expect("a file");
+    let mut child = spawn(
+        folder.path(),
+        &[
+            "replay",
+            "a.warc",
+            "--log",
+            "log.jsonl",
+            "--ca-out",
+            "ca.pem",
+        ],
+    );
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut next = || lines.next().expect("four lines").expect("UTF-8");
+    let (http, https, ca, urls) = (next(), next(), next(), next());
+    let address = http.strip_prefix("http ").expect("the address of http");
+    assert!(https.starts_with("https 127.0.0.1:"), "{https}");
+    assert_eq!((ca.as_str(), urls.as_str()), ("ca ca.pem", "urls 1"));
+    assert!(
+        fs::read_to_string(folder.path().join("ca.pem"))
+            .expect("a file")
+            .starts_with("-----BEGIN CERTIFICATE")
+    );
+
+    let found = get(address, "a.example", "/x?y=1");
+    assert!(
+        found.starts_with("HTTP/1.1 200") && found.contains("<p>served as is"),
+        "{found}"
+    );
+    assert!(get(address, "a.example", "/other").starts_with("HTTP/1.1 404"));
+    assert!(get(address, "b.example", "/x?y=1").starts_with("HTTP/1.1 404"));
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--connect-to :80:127.0.0.1:"),
+        "{output:?}"
+    );
+
+    let log = fs::read_to_string(folder.path().join("log.jsonl")).expect("a log");
+    let entries: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON lines"))
+        .collect();
+    let statuses: Vec<_> = entries
+        .iter()
+        .map(|entry| entry["status"].as_u64())
+        .collect();
+    assert_eq!(statuses, [Some(200), Some(404), Some(404)]);
+    assert_eq!(entries[0]["url"], "http://a.example/x?y=1");
+}

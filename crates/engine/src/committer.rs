@@ -1,0 +1,196 @@
+//! The committer: the one writer of outputs and store. It owns the ledger, which says when a page may be finished.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, Sender, select};
+use frontier::{Batch, Ledger, SeenTest};
+use store::{CommitBatch, FinishedUrl, Store};
+use types::LeaseId;
+
+use crate::{
+    EngineError,
+    live::Live,
+    message::{Finish, FinishedPage, OwnerEvent, Settlement, SideMessage},
+    output::Outputs,
+    patience::patiently,
+    saved::SavedProgress,
+};
+
+/// The most notes in one commit; a commit this large is still well under a second in either store.
+const NOTES_MAX: usize = 20_000;
+/// Messages taken in before a commit is made of them.
+const MESSAGES_MAX: usize = 4_096;
+/// How often everything is made to survive a power cut.
+const SYNC_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The committer's state.
+pub(crate) struct Committer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) seen: Arc<SeenTest>,
+    pub(crate) ledger: Ledger<Finish>,
+    pub(crate) outputs: Outputs,
+    pub(crate) saved: SavedProgress,
+    pub(crate) live: Arc<Live>,
+    pub(crate) owner: Sender<OwnerEvent>,
+    pub(crate) last_sync: Instant,
+}
+
+impl Committer {
+    /// Runs until every sender is gone; then everything that may be finished is, and is synced. Returns the progress.
+    pub(crate) fn run(
+        mut self,
+        settlements: &Receiver<Box<Settlement>>,
+        side: &Receiver<SideMessage>,
+    ) -> Result<SavedProgress, EngineError> {
+        loop {
+            select! {
+                recv(settlements) -> settlement => match settlement {
+                    Ok(settlement) => self.arrive(*settlement),
+                    Err(_) => break,
+                },
+                recv(side) -> message => match message {
+                    Ok(message) => self.take_side(message)?,
+                    Err(_) => break,
+                },
+            }
+            for settlement in settlements.try_iter().take(MESSAGES_MAX) {
+                self.arrive(*settlement);
+            }
+            for message in side.try_iter().take(MESSAGES_MAX) {
+                self.take_side(message)?;
+            }
+            self.commit_ready()?;
+        }
+        // One channel is closed; what the other still brings is settled before the end.
+        for settlement in settlements {
+            self.arrive(*settlement);
+        }
+        for message in side {
+            self.take_side(message)?;
+        }
+        self.commit_ready()?;
+        self.sync()?;
+        Ok(self.saved)
+    }
+
+    fn arrive(&mut self, settlement: Settlement) {
+        let Settlement {
+            token,
+            admission,
+            finish,
+        } = settlement;
+        self.ledger.arrive(
+            token,
+            admission.fresh,
+            admission.waits,
+            admission.depends_on,
+            finish,
+        );
+    }
+
+    fn take_side(&mut self, message: SideMessage) -> Result<(), EngineError> {
+        match message {
+            SideMessage::Verdicts(settled) => {
+                for settled in settled {
+                    self.ledger.settled(settled);
+                }
+            }
+            SideMessage::Seeds(settlement) => self.arrive(*settlement),
+            SideMessage::Archive(members) => self.outputs.archive(&members)?,
+        }
+        Ok(())
+    }
+
+    fn commit_ready(&mut self) -> Result<(), EngineError> {
+        loop {
+            let batch = self.ledger.take_batch(NOTES_MAX);
+            let is_empty = batch.notes.is_empty()
+                && batch.finished.is_empty()
+                && batch.store_duplicate_count == 0;
+            if is_empty {
+                break;
+            }
+            self.commit(batch)?;
+        }
+        if self.last_sync.elapsed() >= SYNC_INTERVAL {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, batch: Batch<Finish>) -> Result<(), EngineError> {
+        self.count_notes(&batch);
+        let mut finished = Vec::with_capacity(batch.finished.len());
+        let mut leases = Vec::with_capacity(batch.finished.len());
+        let mut seed_batch_count = 0;
+        for finish in batch.finished {
+            self.saved.counts.add_tally(&finish.tally);
+            match finish.page {
+                Some(page) => {
+                    leases.push(page.lease);
+                    finished.push(self.finish_page(page)?);
+                }
+                None => seed_batch_count += 1,
+            }
+        }
+        self.saved.outputs = self.outputs.flush()?;
+        let progress = self.saved.to_bytes();
+        let commit = CommitBatch {
+            notes: &batch.notes,
+            finished: &finished,
+            progress: &progress,
+        };
+        patiently(|| self.store.commit(&commit))?;
+        self.seen.noted(batch.notes.iter().map(|note| note.key));
+        self.live.publish(&self.saved);
+        self.tell_owner(batch.notes, leases, seed_batch_count);
+        Ok(())
+    }
+
+    /// Every note was discovered, and is queued by this commit.
+    fn count_notes(&mut self, batch: &Batch<Finish>) {
+        let counts = &mut self.saved.counts;
+        let note_count = batch.notes.len() as u64;
+        counts.discovered += note_count + batch.store_duplicate_count;
+        counts.queued += note_count;
+        counts.false_positives += batch.false_positive_count;
+        counts.filter_no += note_count - batch.false_positive_count;
+        counts.duplicates.store += batch.store_duplicate_count;
+    }
+
+    fn finish_page(&mut self, mut page: FinishedPage) -> Result<FinishedUrl, EngineError> {
+        self.saved.counts.finish(page.disposition);
+        self.saved.totals.add(&page.record);
+        let record = self.outputs.append(&mut page)?;
+        Ok(FinishedUrl {
+            host: page.queued.url.host(),
+            position: page.queued.position,
+            key: page.queued.key,
+            record,
+        })
+    }
+
+    /// The owner may be gone after a stop at once; what is durable stays durable.
+    fn tell_owner(
+        &self,
+        notes: Vec<types::QueuedUrl>,
+        leases: Vec<LeaseId>,
+        seed_batch_count: u64,
+    ) {
+        drop(self.owner.send(OwnerEvent::Durable {
+            notes,
+            leases,
+            seed_batch_count,
+        }));
+    }
+
+    fn sync(&mut self) -> Result<(), EngineError> {
+        self.outputs.sync()?;
+        patiently(|| self.store.sync())?;
+        self.last_sync = Instant::now();
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The confirmer: asks the store about suspects in sorted batches, off the critical path.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use frontier::SeenTest;
+use store::Store;
+use types::{Candidate, UrlKey, Verdict};
+
+use crate::{EngineError, message::SideMessage, patience::patiently};
+
+/// A batch is asked at this size at the latest; the round trip, not the row, is what a database feels.
+const BATCH_MAX: usize = 4_096;
+/// A suspect waits at most this long for company, so that a quiet crawl does not stand still.
+const DEADLINE: Duration = Duration::from_millis(25);
+
+/// Runs until every sender of suspects is gone.
+pub(crate) fn run(
+    store: &dyn Store,
+    seen: &Arc<SeenTest>,
+    suspects: &Receiver<Vec<Candidate>>,
+    verdicts: &Sender<SideMessage>,
+) -> Result<(), EngineError> {
+    while let Ok(first) = suspects.recv() {
+        let batch = gather(first, suspects);
+        let settled = confirm(store, seen, batch)?;
+        if verdicts.send(SideMessage::Verdicts(settled)).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Collects suspects until the batch is full or the first has waited long enough.
+fn gather(first: Vec<Candidate>, suspects: &Receiver<Vec<Candidate>>) -> Vec<Candidate> {
+    let mut batch = first;
+    let deadline = Instant::now() + DEADLINE;
+    while batch.len() < BATCH_MAX {
+        match suspects.recv_deadline(deadline) {
+            Ok(more) => batch.extend(more),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    batch
+}
+
+/// Asks the store once about all of `batch` and settles each suspect.
+fn confirm(
+    store: &dyn Store,
+    seen: &SeenTest,
+    batch: Vec<Candidate>,
+) -> Result<Vec<frontier::Settled>, EngineError> {
+    // The seen test holds one suspect a key, so the map loses none.
+    let by_key: BTreeMap<UrlKey, Candidate> = batch
+        .into_iter()
+        .map(|candidate| (candidate.key, candidate))
+        .collect();
+    let keys: Vec<UrlKey> = by_key.keys().copied().collect();
+    let answers = patiently(|| store.confirm(&keys))?;
+    Ok(by_key
+        .into_values()
+        .zip(answers)
+        .map(|(candidate, is_present)| {
+            let verdict = if is_present {
+                Verdict::Seen
+            } else {
+                Verdict::FalsePositive
+            };
+            seen.settle(candidate, verdict)
+        })
+        .collect())
+}

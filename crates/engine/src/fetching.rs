@@ -1,0 +1,109 @@
+//! The fetch stage: leases become requests on the async runtime, and outcomes go back to the owner or to the parsers.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use fetcher::Fetcher;
+use jiff::Timestamp;
+use tokio::{runtime::Runtime, sync::Semaphore};
+use types::{Host, Lease, Purpose};
+
+use crate::{
+    EngineError,
+    live::Live,
+    message::{FetchedPage, OwnerEvent, ParseJob},
+};
+
+/// Names being resolved at one time; more would only queue in the system's resolver threads.
+const RESOLVES_MAX: usize = 64;
+
+/// Starts fetches; it holds the runtime, and dropping it ends all that is under way.
+pub(crate) struct FetchStage {
+    runtime: Option<Runtime>,
+    fetcher: Fetcher,
+    owner: Sender<OwnerEvent>,
+    parse: Sender<ParseJob>,
+    live: Arc<Live>,
+    resolves: Arc<Semaphore>,
+}
+
+impl FetchStage {
+    /// Builds the runtime.
+    pub(crate) fn new(
+        fetcher: Fetcher,
+        owner: Sender<OwnerEvent>,
+        parse: Sender<ParseJob>,
+        live: Arc<Live>,
+    ) -> Result<Self, EngineError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("fetch")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                EngineError::Internal(format!("the async runtime did not start: {error}"))
+            })?;
+        let resolves = Arc::new(Semaphore::new(RESOLVES_MAX));
+        Ok(Self {
+            runtime: Some(runtime),
+            fetcher,
+            owner,
+            parse,
+            live,
+            resolves,
+        })
+    }
+
+    /// Sends the request of a lease. A page's outcome goes to the owner, which knows whether to try again;
+    /// a robots.txt goes to the parsers at once.
+    pub(crate) fn fetch(&self, lease: Lease) {
+        let Some(runtime) = &self.runtime else { return };
+        let fetcher = self.fetcher.clone();
+        let (owner, parse, live) = (
+            self.owner.clone(),
+            self.parse.clone(),
+            Arc::clone(&self.live),
+        );
+        runtime.spawn(async move {
+            let fetched_at = Timestamp::now();
+            live.count_request();
+            let outcome = fetcher.fetch(lease.url()).await;
+            let is_page = matches!(lease.purpose, Purpose::Page(_));
+            let fetched = Box::new(FetchedPage {
+                lease,
+                outcome,
+                fetched_at,
+            });
+            // Both channels hold as many messages as there are leases. They are closed only when the crawl ends at
+            // once, and the outcome is not wanted any more then.
+            if is_page {
+                drop(owner.send(OwnerEvent::Fetched(fetched)));
+            } else {
+                drop(parse.send(ParseJob::Robots(fetched)));
+            }
+        });
+    }
+
+    /// Resolves a host.
+    pub(crate) fn resolve(&self, host: Host) {
+        let Some(runtime) = &self.runtime else { return };
+        let fetcher = self.fetcher.clone();
+        let owner = self.owner.clone();
+        let resolves = Arc::clone(&self.resolves);
+        runtime.spawn(async move {
+            let Ok(_permit) = resolves.acquire().await else {
+                return;
+            };
+            let resolution = fetcher.resolve(&host).await;
+            drop(owner.send(OwnerEvent::Resolved(host, resolution)));
+        });
+    }
+}
+
+impl Drop for FetchStage {
+    fn drop(&mut self) {
+        // Resolver threads may be stuck in the system; nobody waits for them.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a running crawl shows of itself: the figures of the last commit and of the owner's last turn.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use frontier::WorkbenchStats;
+
+use crate::{Limits, Progress, saved::SavedProgress};
+
+/// Rates are taken over the samples of this long.
+const RATE_WINDOW: Duration = Duration::from_secs(5);
+/// Samples closer together than this add nothing.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Shared by the stages, which write, and by whoever watches.
+pub(crate) struct Live {
+    begun: Instant,
+    limits: Limits,
+    saved: Mutex<SavedProgress>,
+    samples: Mutex<VecDeque<Sample>>,
+    queued: AtomicU64,
+    hosts: AtomicU64,
+    requests: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    at: Instant,
+    pages: u64,
+    links: u64,
+    wire_bytes: u64,
+}
+
+/// Takes a lock whose data stays whole whatever its holder did.
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Live {
+    /// Begins with the progress of earlier runs.
+    pub(crate) fn new(limits: Limits, saved: &SavedProgress) -> Self {
+        Self {
+            begun: Instant::now(),
+            limits,
+            saved: Mutex::new(saved.clone()),
+            samples: Mutex::new(VecDeque::new()),
+            queued: AtomicU64::new(saved.counts.queued),
+            hosts: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes the figures of a commit.
+    pub(crate) fn publish(&self, saved: &SavedProgress) {
+        hold(&self.saved).clone_from(saved);
+    }
+
+    /// Takes the owner's figures.
+    pub(crate) fn publish_workbench(&self, stats: &WorkbenchStats) {
+        self.queued
+            .store(stats.queued_count + stats.leased_count, Ordering::Relaxed);
+        self.hosts.store(stats.host_count, Ordering::Relaxed);
+    }
+
+    /// Counts one request sent.
+    pub(crate) fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the requests sent in this run.
+    pub(crate) fn request_count(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time since this run began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Returns whether the limit on time or bytes is reached.
+    pub(crate) fn is_limit_reached(&self) -> bool {
+        self.limits
+            .max_time
+            .is_some_and(|max| self.elapsed() >= max)
+            || self
+                .limits
+                .max_bytes
+                .is_some_and(|max| hold(&self.saved).totals.wire_bytes >= max)
+    }
+
+    /// Returns the vital signs.
+    pub(crate) fn progress(&self, filter_fill: f64) -> Progress {
+        let saved = hold(&self.saved).clone();
+        let now = Sample {
+            at: Instant::now(),
+            pages: saved.totals.pages,
+            links: saved.counts.discovered,
+            wire_bytes: saved.totals.wire_bytes,
+        };
+        let oldest = self.sample(now);
+        let seconds = now.at.duration_since(oldest.at).as_secs_f64();
+        let rate = |new: u64, old: u64| {
+            if seconds > 0.0 {
+                (new - old) as f64 / seconds
+            } else {
+                0.0
+            }
+        };
+        let mut progress = Progress {
+            elapsed: self.elapsed(),
+            pages: now.pages,
+            pages_per_second: rate(now.pages, oldest.pages),
+            queued: self.queued.load(Ordering::Relaxed),
+            hosts: self.hosts.load(Ordering::Relaxed),
+            links: now.links,
+            links_per_second: rate(now.links, oldest.links),
+            links_without_store: crate::report::without_store(&saved.counts),
+            filter_fill,
+            errors: saved.counts.failed,
+            wire_bytes: now.wire_bytes,
+            bytes_per_second: rate(now.wire_bytes, oldest.wire_bytes),
+            limit_used: None,
+            eta: None,
+        };
+        self.add_limit(&mut progress);
+        progress
+    }
+
+    /// Adds a sample and returns the oldest of the window.
+    fn sample(&self, now: Sample) -> Sample {
+        let mut samples = hold(&self.samples);
+        while samples
+            .front()
+            .is_some_and(|old| now.at.duration_since(old.at) > RATE_WINDOW)
+        {
+            samples.pop_front();
+        }
+        if samples
+            .back()
+            .is_none_or(|last| now.at.duration_since(last.at) >= SAMPLE_INTERVAL)
+        {
+            samples.push_back(now);
+        }
+        samples.front().copied().unwrap_or(now)
+    }
+
+    /// Fills in how near the nearest limit is, and when it will be reached at the recent rate.
+    fn add_limit(&self, progress: &mut Progress) {
+        let eta = |left: u64, rate: f64| {
+            (rate > 0.0).then(|| Duration::try_from_secs_f64(left as f64 / rate).ok())
+        };
+        let limits = [
+            self.limits.max_pages.map(|max| {
+                let left = max.saturating_sub(progress.pages);
+                (
+                    share(progress.pages, max),
+                    eta(left, progress.pages_per_second).flatten(),
+                )
+            }),
+            self.limits.max_bytes.map(|max| {
+                let left = max.saturating_sub(progress.wire_bytes);
+                (
+                    share(progress.wire_bytes, max),
+                    eta(left, progress.bytes_per_second).flatten(),
+                )
+            }),
+            self.limits.max_time.map(|max| {
+                let left = max.saturating_sub(progress.elapsed);
+                (
+                    progress.elapsed.as_secs_f64() / max.as_secs_f64().max(f64::MIN_POSITIVE),
+                    Some(left),
+                )
+            }),
+        ];
+        let nearest = limits
+            .into_iter()
+            .flatten()
+            .max_by(|one, other| one.0.total_cmp(&other.0));
+        progress.limit_used = nearest.map(|(used, _)| used.min(1.0));
+        progress.eta = nearest.and_then(|(_, eta)| eta);
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

@@ -1,0 +1,110 @@
+//! What the stages of a crawl send each other. Every channel is bounded, and the owner of the workbench never blocks:
+//! its channels hold as many messages as there can be leases.
+
+use frontier::{Admission, PageToken, RobotsAnswer, Settled};
+use jiff::Timestamp;
+use types::{
+    Disposition, FetchOutcome, Host, Lease, LeaseId, PageRecord, PageTally, QueuedUrl, Resolution,
+};
+
+use crate::EngineError;
+
+/// What reaches the owner of the workbench.
+pub(crate) enum OwnerEvent {
+    /// The request of a page lease ended.
+    Fetched(Box<FetchedPage>),
+    /// A robots lease ended with this answer.
+    Robots(LeaseId, RobotsAnswer),
+    /// A host was resolved.
+    Resolved(Host, Resolution),
+    /// The store's answer to a refill.
+    Refilled(Host, Vec<QueuedUrl>),
+    /// A commit is durable: these URLs are queued, these leases are over, so many seed batches are settled.
+    Durable {
+        /// Newly queued URLs.
+        notes: Vec<QueuedUrl>,
+        /// Leases that are over.
+        leases: Vec<LeaseId>,
+        /// Seed batches whose every seed is settled.
+        seed_batch_count: u64,
+    },
+    /// All seeds were offered, in so many batches.
+    SeedsOffered(u64),
+    /// Stop: let the leases drain.
+    Stop,
+    /// Stop at once.
+    StopNow,
+    /// A stage failed.
+    Fatal(EngineError),
+}
+
+/// A page lease with what came of it.
+pub(crate) struct FetchedPage {
+    /// The lease.
+    pub(crate) lease: Lease,
+    /// What came of it.
+    pub(crate) outcome: FetchOutcome,
+    /// When the request began.
+    pub(crate) fetched_at: Timestamp,
+}
+
+/// Work for the parse threads.
+pub(crate) enum ParseJob {
+    /// A page whose outcome is kept.
+    Page(Box<FetchedPage>),
+    /// A robots.txt answer.
+    Robots(Box<FetchedPage>),
+}
+
+/// What reaches the committer beside the settlements of leases. It has a channel of its own, on which senders may
+/// block: the channel of settlements must always have room for every lease, or the owner could block.
+pub(crate) enum SideMessage {
+    /// Suspects were settled.
+    Verdicts(Vec<Settled>),
+    /// A batch of seeds was settled as far as memory can tell.
+    Seeds(Box<Settlement>),
+    /// Records for the archive that belong to no page.
+    Archive(Vec<u8>),
+}
+
+/// A page (or seed batch) with everything that must be durable before it is finished.
+pub(crate) struct Settlement {
+    /// Its name in the seen test and the ledger.
+    pub(crate) token: PageToken,
+    /// What the seen test said of its candidates, suspects already handed to the confirmer.
+    pub(crate) admission: Admission,
+    /// What remains to be written once they are settled.
+    pub(crate) finish: Finish,
+}
+
+/// What is written when a page is finished.
+pub(crate) struct Finish {
+    /// The candidates that ended in memory.
+    pub(crate) tally: PageTally,
+    /// The page; `None` for a batch of seeds.
+    pub(crate) page: Option<FinishedPage>,
+}
+
+/// A finished page on its way to the outputs.
+pub(crate) struct FinishedPage {
+    /// The lease that ends.
+    pub(crate) lease: LeaseId,
+    /// Its queue entry.
+    pub(crate) queued: QueuedUrl,
+    /// How it ended.
+    pub(crate) disposition: Disposition,
+    /// The record, without its place in the WARC files.
+    pub(crate) record: PageRecord,
+    /// Its WARC records, compressed.
+    pub(crate) warc: Option<WarcMembers>,
+}
+
+/// The compressed WARC records of one exchange.
+pub(crate) struct WarcMembers {
+    /// Gzip members, one a record.
+    pub(crate) bytes: Vec<u8>,
+    /// Where the response record begins within them.
+    pub(crate) response_offset: u64,
+    /// Its compressed length.
+    pub(crate) response_bytes: u64,
+}

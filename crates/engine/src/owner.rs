@@ -1,0 +1,270 @@
+//! The owner of the workbench: the one thread that decides what is fetched next.
+//!
+//! It never blocks on a send: each of its channels holds as many messages as there can be leases. So every stage that
+//! sends to it makes progress, and no cycle of blocked stages can form.
+
+use std::{
+    ops::ControlFlow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use frontier::{Action, Admission, Fetched, NextStep, PageToken, Workbench};
+use jiff::Timestamp;
+use types::{
+    Disposition, FailureKind, FetchFailure, FetchOutcome, Host, Lease, LeaseId, PageTally, Purpose,
+    QueuePosition,
+};
+
+use crate::{
+    EngineError, Outcome,
+    fetching::FetchStage,
+    live::Live,
+    message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement},
+    record,
+};
+
+/// The limits on time and bytes are looked at this often.
+const LIMIT_INTERVAL: Duration = Duration::from_millis(100);
+/// Events taken in before the workbench is asked again.
+const EVENTS_MAX: usize = 1_024;
+
+/// A host's queue to be read from the store.
+pub(crate) struct RefillRequest {
+    pub(crate) host: Host,
+    pub(crate) from: QueuePosition,
+    pub(crate) limit: usize,
+}
+
+/// How the owner's work ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Ending {
+    pub(crate) outcome: Outcome,
+    /// Whether every lease was durably released.
+    pub(crate) is_drained: bool,
+}
+
+/// The owner's state.
+pub(crate) struct Owner {
+    pub(crate) workbench: Workbench,
+    pub(crate) fetching: FetchStage,
+    pub(crate) events: Receiver<OwnerEvent>,
+    pub(crate) parse: Sender<ParseJob>,
+    pub(crate) commit: Sender<Box<Settlement>>,
+    pub(crate) refill: Sender<RefillRequest>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) begun: Instant,
+    pub(crate) seeds: SeedBatches,
+    pub(crate) ending: Option<Outcome>,
+}
+
+/// Seed batches offered and settled; the crawl cannot end before they agree.
+#[derive(Default)]
+pub(crate) struct SeedBatches {
+    offered: Option<u64>,
+    settled: u64,
+}
+
+impl Owner {
+    /// Runs the crawl until nothing is left, a limit is reached, or it is stopped.
+    pub(crate) fn run(mut self) -> Result<Ending, EngineError> {
+        loop {
+            let wait = self.act();
+            self.live.publish_workbench(&self.workbench.stats());
+            if let Some(outcome) = self.outcome() {
+                return Ok(Ending {
+                    outcome,
+                    is_drained: true,
+                });
+            }
+            match self.events.recv_timeout(wait) {
+                Ok(event) => {
+                    if self.take_events(event)?.is_break() {
+                        let is_drained = !self.workbench.has_leases();
+                        return Ok(Ending {
+                            outcome: Outcome::Stopped,
+                            is_drained,
+                        });
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(EngineError::Internal(
+                        "every stage ended before the crawl did".to_owned(),
+                    ));
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Does all that the workbench asks for now; returns how long it can wait for an event.
+    fn act(&mut self) -> Duration {
+        if self.ending.is_none() && self.live.is_limit_reached() {
+            self.end(Outcome::LimitReached);
+        }
+        loop {
+            let now = self.now();
+            match self.workbench.next_action(now) {
+                Action::Fetch(lease) => self.fetching.fetch(lease),
+                Action::Disregard(lease, failure) => self.disregard(lease, &failure),
+                Action::Resolve(host) => self.fetching.resolve(host),
+                Action::Refill { host, from, limit } => {
+                    drop(self.refill.send(RefillRequest { host, from, limit }));
+                }
+                Action::Wait(until) => {
+                    let pause = until.map_or(LIMIT_INTERVAL, |until| until.saturating_sub(now));
+                    return pause.min(LIMIT_INTERVAL);
+                }
+            }
+        }
+    }
+
+    /// Returns how the crawl ended, if it did.
+    fn outcome(&self) -> Option<Outcome> {
+        if self.workbench.has_leases() {
+            return None;
+        }
+        if let Some(outcome) = self.ending {
+            return Some(outcome);
+        }
+        let seeds_settled = self.seeds.offered == Some(self.seeds.settled);
+        if !seeds_settled {
+            return None;
+        }
+        if self.workbench.is_drained() {
+            return Some(Outcome::Finished);
+        }
+        self.workbench
+            .is_limit_reached()
+            .then_some(Outcome::LimitReached)
+    }
+
+    /// Lets the leases drain and ends with `outcome`.
+    fn end(&mut self, outcome: Outcome) {
+        self.ending = Some(outcome);
+        self.workbench.stop_leasing();
+    }
+
+    /// Takes in what has arrived; breaks when the crawl is to stop at once.
+    fn take_events(&mut self, first: OwnerEvent) -> Result<ControlFlow<()>, EngineError> {
+        let mut next = Some(first);
+        for _ in 0..EVENTS_MAX {
+            let Some(event) = next else { break };
+            if self.take_event(event)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            next = self.events.try_recv().ok();
+        }
+        next.map_or(Ok(ControlFlow::Continue(())), |event| {
+            self.take_event(event)
+        })
+    }
+
+    fn take_event(&mut self, event: OwnerEvent) -> Result<ControlFlow<()>, EngineError> {
+        let now = self.now();
+        match event {
+            OwnerEvent::Fetched(fetched) => self.take_fetched(fetched, now),
+            OwnerEvent::Robots(lease, answer) => self.workbench.robots_answered(lease, answer, now),
+            OwnerEvent::Resolved(host, resolution) => {
+                self.workbench.resolved(&host, resolution, now)
+            }
+            OwnerEvent::Refilled(host, urls) => self.workbench.refilled(&host, urls, now),
+            OwnerEvent::Durable {
+                notes,
+                leases,
+                seed_batch_count,
+            } => {
+                self.workbench.enqueue(notes, now);
+                for lease in leases {
+                    self.workbench.finished(lease);
+                }
+                self.seeds.settled += seed_batch_count;
+            }
+            OwnerEvent::SeedsOffered(batch_count) => self.seeds.offered = Some(batch_count),
+            OwnerEvent::Stop => self.end(Outcome::Stopped),
+            OwnerEvent::StopNow => return Ok(ControlFlow::Break(())),
+            OwnerEvent::Fatal(error) => return Err(error),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Decides what becomes of a page's outcome.
+    fn take_fetched(&mut self, fetched: Box<FetchedPage>, now: Duration) {
+        let step = self
+            .workbench
+            .fetched(fetched.lease.id, summary(&fetched.outcome), now);
+        match (step, &fetched.outcome) {
+            (NextStep::Retry, _) => {}
+            (NextStep::GiveUp, FetchOutcome::Failed(failure)) => {
+                let failure = failure.clone();
+                let FetchedPage {
+                    lease, fetched_at, ..
+                } = *fetched;
+                self.finish_without_response(lease, &failure, Disposition::Failed, fetched_at);
+            }
+            (NextStep::Keep | NextStep::GiveUp, _) => {
+                drop(self.parse.send(ParseJob::Page(fetched)))
+            }
+        }
+    }
+
+    fn disregard(&mut self, lease: Lease, failure: &FetchFailure) {
+        // A host that cannot be reached failed; what robots.txt forbids was never to be requested.
+        let disposition = match failure.kind {
+            FailureKind::RobotsDisallowed
+            | FailureKind::RobotsUnreachable
+            | FailureKind::HostGivenUp => Disposition::Disregarded,
+            _ => Disposition::Failed,
+        };
+        self.finish_without_response(lease, failure, disposition, Timestamp::now());
+    }
+
+    /// Sends a page without a response straight to the committer: it has no links to settle.
+    fn finish_without_response(
+        &self,
+        lease: Lease,
+        failure: &FetchFailure,
+        disposition: Disposition,
+        fetched_at: Timestamp,
+    ) {
+        let LeaseId(id) = lease.id;
+        let Purpose::Page(queued) = lease.purpose else {
+            return;
+        };
+        let record = record::of_failure(&queued, failure, disposition, fetched_at);
+        let page = FinishedPage {
+            lease: lease.id,
+            queued,
+            disposition,
+            record,
+            warc: None,
+        };
+        let settlement = Settlement {
+            token: PageToken(id),
+            admission: Admission::default(),
+            finish: Finish {
+                tally: PageTally::default(),
+                page: Some(page),
+            },
+        };
+        drop(self.commit.send(Box::new(settlement)));
+    }
+}
+
+/// Tells the workbench what it needs to know of an outcome.
+fn summary(outcome: &FetchOutcome) -> Fetched<'_> {
+    let response = match outcome {
+        FetchOutcome::Response(response) => response,
+        FetchOutcome::Redirect(redirect) => &redirect.response,
+        FetchOutcome::Failed(failure) => return Fetched::Failed(failure),
+    };
+    Fetched::Response {
+        status: response.status,
+        retry_after: record::retry_after(response, Timestamp::now()),
+    }
+}

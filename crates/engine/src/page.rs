@@ -1,0 +1,340 @@
+//! The parse stage: plain threads that turn outcomes into settlements. Whatever is hot about a link happens here:
+//! decoding, parsing, canonicalization and the seen test, a page at a time.
+
+use std::{borrow::Cow, sync::Arc};
+
+use crossbeam_channel::{Receiver, Sender};
+use frontier::{Admission, PageToken, RobotsAnswer, Scope, SeenTest};
+use parser::Parser;
+use robots::Rules;
+use types::{
+    Candidate, CanonicalUrl, Canonicalizer, Disposition, FailureKind, FetchFailure, FetchOutcome,
+    KeySeed, LeaseId, Outlink, PageTally, ParsedPage, Purpose, QueuedUrl, Redirect, RejectReason,
+    Response, Via,
+};
+
+use crate::{
+    archive::Archivist,
+    message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement, SideMessage},
+    record,
+};
+
+/// What every parse thread shares.
+pub(crate) struct ParseStage {
+    pub(crate) parser: Parser,
+    pub(crate) canonicalizer: Canonicalizer,
+    pub(crate) scope: Scope,
+    pub(crate) seen: Arc<SeenTest>,
+    pub(crate) key_seed: KeySeed,
+    pub(crate) decoded_bytes_max: usize,
+    pub(crate) product_token: String,
+    pub(crate) obey_nofollow: bool,
+    pub(crate) archivist: Option<Archivist>,
+}
+
+/// Where a parse thread sends what it makes.
+#[derive(Clone)]
+pub(crate) struct ParseOutlets {
+    pub(crate) owner: Sender<OwnerEvent>,
+    pub(crate) commit: Sender<Box<Settlement>>,
+    pub(crate) side: Sender<SideMessage>,
+    pub(crate) suspects: Sender<Vec<Candidate>>,
+}
+
+/// A response of either kind, with the location of a redirect.
+struct Answer {
+    response: Response,
+    location: Option<String>,
+}
+
+impl ParseStage {
+    /// Runs until every sender of jobs is gone, or nobody takes the results any more.
+    pub(crate) fn run(&self, jobs: &Receiver<ParseJob>, outlets: &ParseOutlets) {
+        for job in jobs {
+            let is_taken = match job {
+                ParseJob::Page(fetched) => self.take_page(*fetched, outlets),
+                ParseJob::Robots(fetched) => self.take_robots(*fetched, outlets),
+            };
+            if is_taken.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Settles a page; `None` when the next stage is gone.
+    fn take_page(&self, fetched: FetchedPage, outlets: &ParseOutlets) -> Option<()> {
+        let FetchedPage {
+            lease,
+            outcome,
+            fetched_at,
+        } = fetched;
+        let Purpose::Page(queued) = lease.purpose else {
+            return Some(());
+        };
+        let answer = match outcome {
+            FetchOutcome::Response(response) => Answer {
+                response,
+                location: None,
+            },
+            FetchOutcome::Redirect(Redirect { response, location }) => Answer {
+                response,
+                location: Some(location),
+            },
+            // The owner ends failures itself.
+            FetchOutcome::Failed(_) => return Some(()),
+        };
+        let mut record = record::of_response(&queued, &answer.response, fetched_at);
+        let mut tally = PageTally::default();
+        let candidates = self.candidates(&queued, &answer, &mut record, &mut tally);
+        let token = PageToken(lease.id.0);
+        let admission = self.seen.admit(token, candidates, &self.scope, &mut tally);
+        record.fresh_count = admission.fresh.len() as u64;
+        let warc = self
+            .archivist
+            .as_ref()
+            .map(|archivist| archivist.page(&queued, &answer.response, &record));
+        let page = FinishedPage {
+            lease: lease.id,
+            disposition: record.disposition,
+            queued,
+            record,
+            warc,
+        };
+        let admission = send_suspects(admission, outlets)?;
+        let finish = Finish {
+            tally,
+            page: Some(page),
+        };
+        outlets
+            .commit
+            .send(Box::new(Settlement {
+                token,
+                admission,
+                finish,
+            }))
+            .ok()
+    }
+
+    /// Extracts the candidates of an answer and completes the record.
+    fn candidates(
+        &self,
+        queued: &QueuedUrl,
+        answer: &Answer,
+        record: &mut types::PageRecord,
+        tally: &mut PageTally,
+    ) -> Vec<Candidate> {
+        let response = &answer.response;
+        if let Some(location) = &answer.location {
+            record.redirect = Some(location.clone());
+            record.outlink_count = 1;
+            return self
+                .redirect_target(queued, location, tally)
+                .into_iter()
+                .collect();
+        }
+        if response.status == 429 || response.status >= 500 {
+            record.disposition = Disposition::Failed;
+            record.error = Some(FailureKind::ServerError);
+            return Vec::new();
+        }
+        let body = match self.decode(response) {
+            Ok(body) => body,
+            Err(failure) => {
+                record.disposition = Disposition::Failed;
+                record.error = Some(failure.kind);
+                record.error_detail = Some(failure.detail);
+                return Vec::new();
+            }
+        };
+        record.body_bytes = body.len() as u64;
+        // The links of an error page lead back to the site's front, seldom to content.
+        if !(200..300).contains(&response.status) {
+            return Vec::new();
+        }
+        let parsed = self.parser.parse(&queued.url, &response.headers, &body);
+        self.page_candidates(queued, parsed, record, tally)
+    }
+
+    /// Undoes the content codings; of a body that was cut, what comes before the cut.
+    fn decode<'a>(&self, response: &'a Response) -> Result<Cow<'a, [u8]>, FetchFailure> {
+        let Response {
+            headers,
+            wire_body,
+            truncation,
+            ..
+        } = response;
+        if truncation.is_some() {
+            fetcher::decode_cut_body(headers, wire_body, self.decoded_bytes_max)
+        } else {
+            fetcher::decode_body(headers, wire_body, self.decoded_bytes_max)
+        }
+    }
+
+    fn redirect_target(
+        &self,
+        queued: &QueuedUrl,
+        location: &str,
+        tally: &mut PageTally,
+    ) -> Option<Candidate> {
+        match self.canonicalizer.resolve(&queued.url.to_url(), location) {
+            Ok(url) => Some(Candidate {
+                key: self.key_seed.key(&url),
+                url,
+                depth: queued.position.depth,
+                via: Via::Redirect,
+                redirect_count: queued.redirect_count.saturating_add(1),
+                referrer: Some(Arc::from(queued.url.as_str())),
+            }),
+            Err(rejection) => {
+                tally.reject(rejection.reason());
+                None
+            }
+        }
+    }
+
+    fn page_candidates(
+        &self,
+        queued: &QueuedUrl,
+        parsed: ParsedPage,
+        record: &mut types::PageRecord,
+        tally: &mut PageTally,
+    ) -> Vec<Candidate> {
+        record.title = parsed.title;
+        record.charset = (!parsed.charset.is_empty()).then(|| parsed.charset.to_owned());
+        record.noindex = parsed.directives.noindex;
+        record.nofollow = parsed.directives.nofollow;
+        record.outlink_count = parsed.outlinks.len() as u64 + parsed.outlinks_dropped_count;
+        tally.reject_many(RejectReason::TooManyLinks, parsed.outlinks_dropped_count);
+        let page_is_nofollow = self.obey_nofollow && parsed.directives.nofollow;
+        let referrer: Arc<str> = Arc::from(queued.url.as_str());
+        parsed
+            .outlinks
+            .into_iter()
+            .filter_map(|outlink| {
+                let is_nofollow = page_is_nofollow || (self.obey_nofollow && outlink.is_nofollow);
+                match target(outlink, is_nofollow) {
+                    Ok(url) => Some(self.link(url, queued, &referrer)),
+                    Err(reason) => {
+                        tally.reject(reason);
+                        None
+                    }
+                }
+            })
+            .collect()
+    }
+
+    fn link(&self, url: CanonicalUrl, queued: &QueuedUrl, referrer: &Arc<str>) -> Candidate {
+        Candidate {
+            key: self.key_seed.key(&url),
+            url,
+            depth: queued.position.depth.saturating_add(1),
+            via: Via::Link,
+            redirect_count: 0,
+            referrer: Some(Arc::clone(referrer)),
+        }
+    }
+
+    /// Offers one batch of seeds under a token of its own; `None` when the next stage is gone.
+    pub(crate) fn offer_seeds(
+        &self,
+        token: PageToken,
+        seeds: &[CanonicalUrl],
+        outlets: &ParseOutlets,
+    ) -> Option<()> {
+        let candidates = seeds
+            .iter()
+            .map(|url| Candidate {
+                key: self.key_seed.key(url),
+                url: url.clone(),
+                depth: 0,
+                via: Via::Seed,
+                redirect_count: 0,
+                referrer: None,
+            })
+            .collect();
+        let mut tally = PageTally::default();
+        let admission = self.seen.admit(token, candidates, &self.scope, &mut tally);
+        let admission = send_suspects(admission, outlets)?;
+        let finish = Finish { tally, page: None };
+        outlets
+            .side
+            .send(SideMessage::Seeds(Box::new(Settlement {
+                token,
+                admission,
+                finish,
+            })))
+            .ok()
+    }
+
+    fn take_robots(&self, fetched: FetchedPage, outlets: &ParseOutlets) -> Option<()> {
+        let FetchedPage {
+            lease,
+            outcome,
+            fetched_at,
+        } = fetched;
+        if let (Some(archivist), Some(response)) = (&self.archivist, response_of(&outcome)) {
+            let members = archivist.aside(lease.url(), response, fetched_at);
+            outlets.side.send(SideMessage::Archive(members)).ok()?;
+        }
+        let answer = self.robots_answer(lease.url(), outcome);
+        outlets
+            .owner
+            .send(OwnerEvent::Robots(LeaseId(lease.id.0), answer))
+            .ok()
+    }
+
+    /// Reads a robots.txt answer by RFC 9309, section 2.3.1.
+    fn robots_answer(&self, url: &CanonicalUrl, outcome: FetchOutcome) -> RobotsAnswer {
+        match outcome {
+            FetchOutcome::Failed(failure) => RobotsAnswer::Unreachable(failure),
+            FetchOutcome::Redirect(redirect) => {
+                match self
+                    .canonicalizer
+                    .resolve(&url.to_url(), &redirect.location)
+                {
+                    Ok(target) => RobotsAnswer::Redirect(target),
+                    Err(_) => RobotsAnswer::Unavailable,
+                }
+            }
+            FetchOutcome::Response(response) => match response.status {
+                200..300 => match self.decode(&response) {
+                    Ok(body) => {
+                        RobotsAnswer::Rules(Arc::new(Rules::parse(&body, &self.product_token)))
+                    }
+                    Err(failure) => RobotsAnswer::Unreachable(failure),
+                },
+                429 | 500.. => RobotsAnswer::Unreachable(FetchFailure {
+                    kind: FailureKind::ServerError,
+                    detail: format!("status {}", response.status),
+                }),
+                _ => RobotsAnswer::Unavailable,
+            },
+        }
+    }
+}
+
+/// Returns where an outlink leads, or why it is not followed.
+fn target(outlink: Outlink, is_nofollow: bool) -> Result<CanonicalUrl, RejectReason> {
+    match outlink.target {
+        Err(rejection) => Err(rejection.reason()),
+        Ok(_) if is_nofollow => Err(RejectReason::Nofollow),
+        Ok(url) => Ok(url),
+    }
+}
+
+fn response_of(outcome: &FetchOutcome) -> Option<&Response> {
+    match outcome {
+        FetchOutcome::Response(response) => Some(response),
+        FetchOutcome::Redirect(redirect) => Some(&redirect.response),
+        FetchOutcome::Failed(_) => None,
+    }
+}
+
+/// Hands suspects to the confirmer. A verdict may overtake its page's settlement; the ledger takes both in either order.
+fn send_suspects(mut admission: Admission, outlets: &ParseOutlets) -> Option<Admission> {
+    let suspects = std::mem::take(&mut admission.suspects);
+    if !suspects.is_empty() {
+        outlets.suspects.send(suspects).ok()?;
+    }
+    Some(admission)
+}

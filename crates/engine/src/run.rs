@@ -1,0 +1,303 @@
+//! The supervisor of a crawl: runs the stages on their threads, ends them in order, and writes the report.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use frontier::{PageToken, SeenTest};
+use store::{CommitBatch, Store};
+use types::{Candidate, CanonicalUrl};
+
+use crate::{
+    CrawlConfig, EngineError, FilterReport, LinkReport, Outcome, OutputReport, Report, StoreConfig,
+    StoreReport,
+    committer::Committer,
+    confirmer,
+    crawl::spawn,
+    live::Live,
+    message::{OwnerEvent, ParseJob, Settlement, SideMessage},
+    output::{PAGES_FILE, WARC_FOLDER},
+    owner::{Ending, Owner, RefillRequest},
+    page::{ParseOutlets, ParseStage},
+    patience::patiently,
+    report,
+    saved::SavedProgress,
+};
+
+/// Events of the owner that may wait; senders block beyond, and the owner never does.
+const OWNER_EVENTS_MAX: usize = 4_096;
+/// Messages beside the settlements of leases that may wait.
+const SIDE_MESSAGES_MAX: usize = 64;
+/// Batches of suspects that may wait.
+const SUSPECT_BATCHES_MAX: usize = 1_024;
+/// Refills that may wait: more than hosts are active at a time, so that the owner never blocks.
+const REFILLS_MAX: usize = 16_384;
+/// Seeds in one batch.
+const SEED_BATCH: usize = 1_000;
+
+/// Both ends of every channel.
+pub(crate) struct Channels {
+    pub(crate) owner: (Sender<OwnerEvent>, Receiver<OwnerEvent>),
+    pub(crate) parse: (Sender<ParseJob>, Receiver<ParseJob>),
+    pub(crate) commit: (Sender<Box<Settlement>>, Receiver<Box<Settlement>>),
+    pub(crate) side: (Sender<SideMessage>, Receiver<SideMessage>),
+    pub(crate) suspects: (Sender<Vec<Candidate>>, Receiver<Vec<Candidate>>),
+    pub(crate) refill: (Sender<RefillRequest>, Receiver<RefillRequest>),
+}
+
+impl Channels {
+    /// Makes the channels; those of the owner have room for every lease.
+    pub(crate) fn new(config: &CrawlConfig) -> Self {
+        // Each lease has at most one message in either channel.
+        let leases = (config.leases_in_force() + config.concurrency) as usize + 1;
+        Self {
+            owner: bounded(OWNER_EVENTS_MAX),
+            parse: bounded(leases),
+            commit: bounded(leases),
+            side: bounded(SIDE_MESSAGES_MAX),
+            suspects: bounded(SUSPECT_BATCHES_MAX),
+            refill: bounded(REFILLS_MAX),
+        }
+    }
+}
+
+/// The stages before they run.
+pub(crate) struct Stages {
+    pub(crate) committer: Committer,
+    pub(crate) owner: Owner,
+    pub(crate) parse_stage: ParseStage,
+    pub(crate) seeds: Vec<CanonicalUrl>,
+    pub(crate) channels: Channels,
+}
+
+/// What the supervisor keeps for the report.
+pub(crate) struct Run {
+    config: CrawlConfig,
+    live: Arc<Live>,
+    seen: Arc<SeenTest>,
+    store: Arc<dyn Store>,
+    before: SavedProgress,
+}
+
+impl Run {
+    /// Remembers the progress of earlier runs.
+    pub(crate) fn new(
+        config: CrawlConfig,
+        live: &Arc<Live>,
+        seen: &Arc<SeenTest>,
+        store: &Arc<dyn Store>,
+        before: &SavedProgress,
+    ) -> Self {
+        Self {
+            config,
+            live: Arc::clone(live),
+            seen: Arc::clone(seen),
+            store: Arc::clone(store),
+            before: before.clone(),
+        }
+    }
+
+    /// Returns the cap on leases in force.
+    pub(crate) fn leases_max(&self) -> u32 {
+        self.config.leases_in_force()
+    }
+
+    /// Runs every stage to its end. A stage that fails tells the owner, which ends the crawl.
+    pub(crate) fn supervise(&self, stages: Stages) -> Result<Report, EngineError> {
+        let Stages {
+            committer,
+            owner,
+            parse_stage,
+            seeds,
+            channels,
+        } = stages;
+        let Channels {
+            owner: (events, _),
+            parse,
+            commit,
+            side,
+            suspects,
+            refill,
+        } = channels;
+        drop((parse.0, refill.0));
+        let parse_stage = Arc::new(parse_stage);
+        let outlets = ParseOutlets {
+            owner: events.clone(),
+            commit: commit.0,
+            side: side.0.clone(),
+            suspects: suspects.0,
+        };
+        let (saved_sender, saved) = bounded(1);
+        let mut threads = vec![stage("commit", &events, move || {
+            drop(saved_sender.send(committer.run(&commit.1, &side.1)?));
+            Ok(())
+        })?];
+        let (store, seen) = (Arc::clone(&self.store), Arc::clone(&self.seen));
+        let (suspects, side) = (suspects.1, side.0);
+        threads.push(stage("confirm", &events, move || {
+            confirmer::run(store.as_ref(), &seen, &suspects, &side)
+        })?);
+        let (store, events_of_refill) = (Arc::clone(&self.store), events.clone());
+        threads.push(stage("refill", &events, move || {
+            run_refills(store.as_ref(), &refill.1, &events_of_refill)
+        })?);
+        for _ in 0..self.parse_thread_count() {
+            let (stage_of_thread, jobs, outlets) =
+                (Arc::clone(&parse_stage), parse.1.clone(), outlets.clone());
+            threads.push(stage("parse", &events, move || {
+                stage_of_thread.run(&jobs, &outlets);
+                Ok(())
+            })?);
+        }
+        drop(parse.1);
+        threads.push(stage("seeds", &events, move || {
+            offer_seeds(&parse_stage, &seeds, &outlets);
+            Ok(())
+        })?);
+        drop(events);
+        let ending = catch_unwind(AssertUnwindSafe(|| owner.run()))
+            .unwrap_or_else(|panic| Err(panicked("owner", &panic)));
+        for thread in threads {
+            // A panic inside was caught and told to the owner.
+            drop(thread.join());
+        }
+        let ending = ending?;
+        let saved = saved.recv().map_err(|_| {
+            EngineError::Internal("the commit stage ended without its progress".to_owned())
+        })?;
+        self.conclude(ending, saved)
+    }
+
+    fn parse_thread_count(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.config.parse_threads.unwrap_or_else(cores).max(1)
+    }
+
+    /// Stores how the run ended and writes the report.
+    fn conclude(&self, ending: Ending, mut saved: SavedProgress) -> Result<Report, EngineError> {
+        if ending.is_drained {
+            saved.leases_at_risk = 0;
+        }
+        saved.is_finished = ending.outcome == Outcome::Finished;
+        let progress = saved.to_bytes();
+        patiently(|| {
+            self.store.commit(&CommitBatch {
+                notes: &[],
+                finished: &[],
+                progress: &progress,
+            })
+        })?;
+        patiently(|| self.store.sync())?;
+        let nothing_done = self.live.request_count() == 0
+            && saved.counts.finished() == self.before.counts.finished();
+        let outcome = if saved.is_finished && self.before.is_finished && nothing_done {
+            Outcome::AlreadyFinished
+        } else {
+            ending.outcome
+        };
+        Ok(self.report(outcome, saved))
+    }
+
+    fn report(&self, outcome: Outcome, saved: SavedProgress) -> Report {
+        let elapsed_seconds = self.live.elapsed().as_secs_f64();
+        let per_second = |count: u64| {
+            if elapsed_seconds > 0.0 {
+                count as f64 / elapsed_seconds
+            } else {
+                0.0
+            }
+        };
+        let pages_this_run = saved.totals.pages - self.before.totals.pages;
+        let backend = match self.config.store {
+            StoreConfig::Embedded => "embedded",
+            StoreConfig::Postgres { .. } => "postgres",
+        };
+        Report {
+            outcome,
+            elapsed_seconds,
+            pages: saved.totals.pages,
+            pages_this_run,
+            pages_per_second: per_second(pages_this_run),
+            wire_bytes: saved.totals.wire_bytes,
+            body_bytes: saved.totals.body_bytes,
+            bytes_per_second: per_second(saved.totals.wire_bytes - self.before.totals.wire_bytes),
+            by_status_class: saved.totals.by_status_class,
+            failures: saved.totals.failures,
+            requests_this_run: self.live.request_count(),
+            identity_holds: saved.counts.identity_holds(),
+            links: LinkReport::new(&saved.counts),
+            filter: FilterReport::new(&self.seen.stats(), &saved.counts),
+            counts: saved.counts,
+            store: StoreReport::new(backend, self.store.counters()),
+            leases_max: u64::from(self.leases_max()),
+            resumed_leases_max: self.before.leases_at_risk,
+            peak_memory_bytes: report::peak_memory_bytes(),
+            outputs: OutputReport {
+                pages_jsonl: self.config.data.join(PAGES_FILE).display().to_string(),
+                warc_folder: self
+                    .config
+                    .warc
+                    .then(|| self.config.data.join(WARC_FOLDER).display().to_string()),
+            },
+        }
+    }
+}
+
+/// Runs `work` on a thread; when it fails or panics, the owner hears of it and ends the crawl.
+fn stage(
+    name: &'static str,
+    events: &Sender<OwnerEvent>,
+    work: impl FnOnce() -> Result<(), EngineError> + Send + 'static,
+) -> Result<JoinHandle<()>, EngineError> {
+    let events = events.clone();
+    spawn(name, move || {
+        let result = catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|panic| Err(panicked(name, &panic)));
+        if let Err(error) = result {
+            drop(events.send(OwnerEvent::Fatal(error)));
+        }
+    })
+}
+
+fn panicked(name: &str, panic: &Box<dyn Any + Send>) -> EngineError {
+    let words = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    EngineError::Internal(format!("the {name} stage panicked: {words}"))
+}
+
+/// Reads queues from the store until no one asks any more.
+fn run_refills(
+    store: &dyn Store,
+    requests: &Receiver<RefillRequest>,
+    events: &Sender<OwnerEvent>,
+) -> Result<(), EngineError> {
+    for RefillRequest { host, from, limit } in requests {
+        let urls = patiently(|| store.read_queue(&host, from, limit))?;
+        if events.send(OwnerEvent::Refilled(host, urls)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Offers the seeds in batches, each under a token of its own, counted down from the top so that none is a lease's.
+fn offer_seeds(stage: &ParseStage, seeds: &[CanonicalUrl], outlets: &ParseOutlets) {
+    let mut batch_count = 0;
+    for batch in seeds.chunks(SEED_BATCH) {
+        if stage
+            .offer_seeds(PageToken(u64::MAX - batch_count), batch, outlets)
+            .is_none()
+        {
+            return;
+        }
+        batch_count += 1;
+    }
+    drop(outlets.owner.send(OwnerEvent::SeedsOffered(batch_count)));
+}

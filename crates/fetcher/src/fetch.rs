@@ -1,0 +1,279 @@
+//! The fetcher: one URL in, one outcome out.
+
+use std::{net::IpAddr, sync::Arc};
+
+use http::{HeaderValue, Version};
+use tokio::time::{Instant, sleep_until, timeout};
+use types::{
+    CanonicalUrl, FailureKind, FetchFailure, FetchOutcome, Headers, Host, HttpVersion, Redirect,
+    Resolution, Response, Timings,
+};
+
+use crate::{
+    FetchConfig, FetcherError,
+    address::RefusedAddress,
+    body::{BodyLimits, read_body},
+    failure::{failure, request_failure},
+    names::NameCache,
+    probe::{ConnectProbe, Phase},
+    request,
+    route::{Route, Routes, Way},
+};
+
+/// Bytes of a `Location` that is followed; a longer one could not become a canonical URL.
+const LOCATION_BYTES_MAX: usize = 16 << 10;
+
+/// Fetches URLs. Cheap to clone; clones share connections and cached names.
+///
+/// Must be used within a tokio runtime with time and I/O enabled.
+#[derive(Clone, Debug)]
+pub struct Fetcher {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: FetchConfig,
+    user_agent: HeaderValue,
+    routes: Routes,
+}
+
+/// A response head and when it came.
+struct Arrived {
+    response: reqwest::Response,
+    started: Instant,
+    deadline: Instant,
+}
+
+impl Fetcher {
+    /// Makes a fetcher.
+    ///
+    /// # Errors
+    ///
+    /// Returns which setting cannot be used, and why.
+    pub fn new(config: FetchConfig) -> Result<Self, FetcherError> {
+        let is_sendable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+        let agent = config.user_agent.as_str();
+        let user_agent = HeaderValue::from_str(agent)
+            .ok()
+            .filter(|_| !agent.trim().is_empty() && agent.bytes().all(is_sendable))
+            .ok_or_else(|| FetcherError::UserAgent {
+                text: agent.to_owned(),
+            })?;
+        let names = Arc::new(NameCache::new(config.dns_ttl, config.dns_entries_max));
+        let routes = Routes::new(&config, &names)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                config,
+                user_agent,
+                routes,
+            }),
+        })
+    }
+
+    /// Sends one GET request and reads the response within the limits. Redirects are returned, not followed.
+    ///
+    /// A request whose kept-alive connection died before the response head is sent once more.
+    pub async fn fetch(&self, url: &CanonicalUrl) -> FetchOutcome {
+        match self.inner.send(url).await {
+            Ok(arrived) => self.inner.receive(url, arrived).await,
+            Err(failure) => FetchOutcome::Failed(failure),
+        }
+    }
+
+    /// Says which address connections to a host will go to.
+    pub async fn resolve(&self, host: &Host) -> Resolution {
+        self.inner
+            .resolve(host)
+            .await
+            .unwrap_or_else(Resolution::Failed)
+    }
+}
+
+impl Inner {
+    async fn resolve(&self, host: &Host) -> Result<Resolution, FetchFailure> {
+        let address = match self.routes.way(host)? {
+            Way::Exempt => return Ok(Resolution::Exempt),
+            Way::Literal(address) => address,
+            Way::Named(carrier) => {
+                let looking = timeout(
+                    self.config.connect_timeout,
+                    carrier.resolver.addresses(host.name()),
+                );
+                let found = looking.await.map_err(|_| {
+                    failure(FailureKind::Dns, "no answer within the connect timeout")
+                })?;
+                let found = found.map_err(|error| {
+                    let is_refused = error.is::<RefusedAddress>();
+                    failure(
+                        if is_refused {
+                            FailureKind::AddressRefused
+                        } else {
+                            FailureKind::Dns
+                        },
+                        &error.to_string(),
+                    )
+                })?;
+                first(&found)?
+            }
+        };
+        // The same machine, whichever way the address is written, has one limit.
+        let address = address.to_canonical();
+        Ok(if address.is_loopback() {
+            Resolution::Exempt
+        } else {
+            Resolution::Address(address)
+        })
+    }
+
+    /// Sends the request, a second time if only a kept-alive connection had died.
+    async fn send(&self, url: &CanonicalUrl) -> Result<Arrived, FetchFailure> {
+        let route = self.routes.route(url)?;
+        let started = Instant::now();
+        let deadline = started + self.config.total_timeout;
+        let mut is_retry = false;
+        loop {
+            let probe = Arc::<ConnectProbe>::default();
+            match self.send_once(&route, deadline, &probe).await {
+                Ok(response) => {
+                    return Ok(Arrived {
+                        response,
+                        started,
+                        deadline,
+                    });
+                }
+                Err(failure) => {
+                    let has_died =
+                        failure.kind == FailureKind::Disconnected && probe.phase() == Phase::Reused;
+                    if is_retry || !has_died {
+                        return Err(failure);
+                    }
+                    is_retry = true;
+                }
+            }
+        }
+    }
+
+    /// Sends the request and waits for the response head: so long as connecting takes, which has its own limit, and
+    /// then at most the read timeout.
+    async fn send_once(
+        &self,
+        route: &Route<'_>,
+        deadline: Instant,
+        probe: &Arc<ConnectProbe>,
+    ) -> Result<reqwest::Response, FetchFailure> {
+        let fields = request::fields(&self.user_agent, route.host_field.as_ref());
+        let request = route.client.get(route.url.clone()).headers(fields);
+        let sending = Arc::clone(probe).watch(request.send());
+        tokio::pin!(sending);
+        let sent = Instant::now();
+        loop {
+            let until = match probe.phase() {
+                Phase::Connecting => deadline,
+                Phase::Reused => deadline.min(sent + self.config.read_timeout),
+                Phase::Connected(since) => deadline.min(since + self.config.read_timeout),
+            };
+            tokio::select! {
+                biased;
+                answer = &mut sending => return answer.map_err(|error| request_failure(&error)),
+                () = probe.changed() => {}
+                () = sleep_until(until) => {
+                    let (kind, detail) = if until == deadline {
+                        (FailureKind::TotalTimeout, "no response head within the total timeout")
+                    } else {
+                        (FailureKind::ReadTimeout, "no byte of a response within the read timeout")
+                    };
+                    return Err(failure(kind, detail));
+                }
+            }
+        }
+    }
+
+    /// Reads the rest of a response and sorts it.
+    async fn receive(&self, url: &CanonicalUrl, arrived: Arrived) -> FetchOutcome {
+        let Arrived {
+            mut response,
+            started,
+            deadline,
+        } = arrived;
+        let first_byte = started.elapsed();
+        let headers = headers_of(&response);
+        let head_bytes = head_bytes(&headers);
+        if head_bytes > self.config.head_bytes_max {
+            let detail = format!(
+                "{head_bytes} bytes of header, the limit is {}",
+                self.config.head_bytes_max
+            );
+            return FetchOutcome::Failed(failure(FailureKind::HeadersTooLarge, &detail));
+        }
+        let limits = BodyLimits {
+            wire_bytes_max: self.config.wire_bytes_max,
+            read_timeout: self.config.read_timeout,
+            deadline,
+        };
+        let (wire_body, truncation) = read_body(&mut response, limits).await;
+        let response = Response {
+            status: response.status().as_u16(),
+            version: version_of(response.version()),
+            headers,
+            wire_body,
+            truncation,
+            request_head: request::head(url, &self.config.user_agent),
+            address: response.remote_addr(),
+            timings: Timings {
+                first_byte,
+                total: started.elapsed(),
+            },
+        };
+        match location_of(&response) {
+            Some(location) => FetchOutcome::Redirect(Redirect { response, location }),
+            None => FetchOutcome::Response(response),
+        }
+    }
+}
+
+fn first(found: &[IpAddr]) -> Result<IpAddr, FetchFailure> {
+    found
+        .first()
+        .copied()
+        .ok_or_else(|| failure(FailureKind::Dns, "the name has no address"))
+}
+
+fn headers_of(response: &reqwest::Response) -> Headers {
+    let fields = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()));
+    Headers::new(fields.collect())
+}
+
+/// Returns the size of a head's fields as HTTP/1.1 would write them.
+fn head_bytes(headers: &Headers) -> usize {
+    headers
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 4)
+        .sum()
+}
+
+fn version_of(version: Version) -> HttpVersion {
+    match version {
+        Version::HTTP_2 | Version::HTTP_3 => HttpVersion::Http2,
+        Version::HTTP_11 => HttpVersion::Http11,
+        _ => HttpVersion::Http10,
+    }
+}
+
+/// Returns where a redirect points. `None` for all else, and for a target too long to be one.
+fn location_of(response: &Response) -> Option<String> {
+    if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let bytes = response
+        .headers
+        .get("location")
+        .filter(|bytes| bytes.len() <= LOCATION_BYTES_MAX)?;
+    Some(match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    })
+}

@@ -1,0 +1,227 @@
+//! The exact table of keys in flight: notes on their way to the store, and suspects waiting for its verdict.
+
+use std::{
+    collections::{HashMap, hash_map::Entry as Slot},
+    hash::{BuildHasherDefault, Hasher},
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use types::UrlKey;
+
+use super::PageToken;
+
+/// Shards, each behind a lock of its own: many times the threads, so that these seldom meet.
+const SHARDS: usize = 1 << u8::BITS;
+
+/// The one arbiter of which thread admits a key. An entry is made, and the filter asked, under the lock of its shard.
+pub(super) struct Unwritten {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    entries: HashMap<UrlKey, Entry, BuildKeyHasher>,
+    suspects_count: usize,
+}
+
+enum Entry {
+    /// A note that the store does not have durably yet.
+    Note,
+    /// A key that the store is asked about, and the pages that wait for its verdict.
+    Suspect(Vec<PageToken>),
+}
+
+/// What the table says of a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It was entered as a note with this sequence.
+    Fresh(u64),
+    /// It was entered as a suspect, the page as the first to wait for it.
+    Suspect,
+    /// It is there as a note.
+    KnownNote,
+    /// It is there as a suspect, and the page now waits for it too.
+    KnownSuspect,
+}
+
+/// Entries by kind.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct InFlight {
+    pub(super) notes: u64,
+    pub(super) suspects: u64,
+}
+
+impl Unwritten {
+    pub(super) fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// Enters a key unless it is there. `claim`, called under the lock, says whether it is certainly new: `Some` with
+    /// the sequence of its note, or `None` for a suspect.
+    pub(super) fn enter(
+        &self,
+        key: UrlKey,
+        page: PageToken,
+        claim: impl FnOnce() -> Option<u64>,
+    ) -> Answer {
+        let mut shard = self.shard(key);
+        let shard = &mut *shard;
+        match shard.entries.entry(key) {
+            Slot::Occupied(mut slot) => match slot.get_mut() {
+                Entry::Note => Answer::KnownNote,
+                Entry::Suspect(waiting) => {
+                    waiting.push(page);
+                    Answer::KnownSuspect
+                }
+            },
+            Slot::Vacant(slot) => {
+                if let Some(sequence) = claim() {
+                    slot.insert(Entry::Note);
+                    Answer::Fresh(sequence)
+                } else {
+                    slot.insert(Entry::Suspect(vec![page]));
+                    shard.suspects_count += 1;
+                    Answer::Suspect
+                }
+            }
+        }
+    }
+
+    /// Ends the wait for a suspect and returns the pages that waited. `claim`, called under the lock, gives the
+    /// sequence that turns it into a note, or `None` to drop it. Returns `None` when the key is no suspect.
+    pub(super) fn settle(
+        &self,
+        key: UrlKey,
+        claim: impl FnOnce() -> Option<u64>,
+    ) -> Option<(Option<u64>, Vec<PageToken>)> {
+        let mut shard = self.shard(key);
+        let shard = &mut *shard;
+        let Slot::Occupied(mut slot) = shard.entries.entry(key) else {
+            return None;
+        };
+        let Entry::Suspect(waiting) = slot.get_mut() else {
+            return None;
+        };
+        let waiting = mem::take(waiting);
+        let sequence = claim();
+        if sequence.is_some() {
+            slot.insert(Entry::Note);
+        } else {
+            slot.remove();
+        }
+        shard.suspects_count -= 1;
+        Some((sequence, waiting))
+    }
+
+    /// Removes the entry of a note; a suspect stays.
+    pub(super) fn remove_note(&self, key: UrlKey) {
+        let mut shard = self.shard(key);
+        if let Slot::Occupied(slot) = shard.entries.entry(key)
+            && matches!(slot.get(), Entry::Note)
+        {
+            slot.remove();
+        }
+    }
+
+    pub(super) fn counts(&self) -> InFlight {
+        let mut counts = InFlight::default();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            counts.suspects += shard.suspects_count as u64;
+            counts.notes += (shard.entries.len() - shard.suspects_count) as u64;
+        }
+        counts
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "eight bits are wanted")]
+    fn shard(&self, key: UrlKey) -> MutexGuard<'_, Shard> {
+        // Bits that neither the map of the shard (the low half) nor the partition (the top eight) uses.
+        let index = usize::from((key.as_u128() >> 64) as u8);
+        lock(&self.shards[index])
+    }
+}
+
+/// Locks although another thread panicked: no step of ours leaves an entry half changed.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hashes keys for maps by taking their low half: they are seeded hashes already.
+#[derive(Clone, Copy, Default)]
+pub(super) struct KeyHasher(u64);
+
+/// Builds [`KeyHasher`]s.
+pub(super) type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is wanted")]
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: UrlKey = UrlKey::from_u128(3 << 64 | 5);
+    const FIRST: PageToken = PageToken(1);
+    const SECOND: PageToken = PageToken(2);
+
+    #[test]
+    fn a_note_is_known_until_it_is_removed() {
+        let table = Unwritten::new();
+        assert_eq!(table.enter(KEY, FIRST, || Some(9)), Answer::Fresh(9));
+        assert_eq!(table.enter(KEY, SECOND, || Some(10)), Answer::KnownNote);
+        assert_eq!(table.settle(KEY, || None), None);
+        assert_eq!(
+            table.counts(),
+            InFlight {
+                notes: 1,
+                suspects: 0
+            }
+        );
+        table.remove_note(KEY);
+        assert_eq!(table.counts(), InFlight::default());
+    }
+
+    #[test]
+    fn a_suspect_gathers_waiters_and_outlives_remove_note() {
+        let table = Unwritten::new();
+        assert_eq!(table.enter(KEY, FIRST, || None), Answer::Suspect);
+        assert_eq!(table.enter(KEY, SECOND, || Some(1)), Answer::KnownSuspect);
+        table.remove_note(KEY);
+        assert_eq!(
+            table.counts(),
+            InFlight {
+                notes: 0,
+                suspects: 1
+            }
+        );
+        assert_eq!(
+            table.settle(KEY, || Some(4)),
+            Some((Some(4), vec![FIRST, SECOND]))
+        );
+        assert_eq!(
+            table.counts(),
+            InFlight {
+                notes: 1,
+                suspects: 0
+            }
+        );
+        assert_eq!(table.enter(KEY, FIRST, || None), Answer::KnownNote);
+    }
+}

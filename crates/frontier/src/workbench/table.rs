@@ -1,0 +1,224 @@
+//! The host table: every host with work, and of the others those that were used last.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    net::IpAddr,
+    ops::{Index, IndexMut},
+    time::Duration,
+};
+
+use types::{CanonicalUrl, FetchFailure, Host, QueuePosition};
+
+use super::{queue::HostQueue, ready::Place, rules::RobotsState};
+
+/// Hosts without work that are remembered, so that the pause after a response outlives a queue that was empty for
+/// a moment, and robots.txt is not asked for again.
+const IDLE_HOSTS_MAX: usize = 100_000;
+
+/// A host's number; used again when the host is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct HostId(u32);
+
+/// What is known of one host.
+#[derive(Debug)]
+pub(super) struct HostState {
+    pub(super) host: Host,
+    pub(super) queue: HostQueue,
+    pub(super) place: Place,
+    pub(super) standing: Standing,
+    /// It is in the list of those that wait for a refill to be asked for.
+    pub(super) wants_refill: bool,
+    /// Leases since it became active.
+    pub(super) lease_count: u32,
+    /// Requests under way.
+    pub(super) in_flight: u32,
+    /// No request starts before this time.
+    pub(super) ready_at: Duration,
+    pub(super) resolution: ResolutionState,
+    pub(super) resolve_attempt: u16,
+    pub(super) robots: RobotsState,
+    pub(super) robots_attempt: u16,
+    /// No URL was leased by the last answer yet. It holds for one however late that comes, or a host whose turn takes
+    /// longer than answers hold would never be done.
+    pub(super) is_answer_unused: bool,
+    /// The pause that its rules ask for; it holds until other rules are read.
+    pub(super) crawl_delay: Duration,
+    /// Requests for another host's robots.txt that a redirect sent here.
+    pub(super) errands: VecDeque<Errand>,
+    /// Failures to connect since the last response.
+    pub(super) failures_in_row: u32,
+    /// Why no request is sent to it any more.
+    pub(super) given_up: Option<Box<FetchFailure>>,
+    /// Whether the rules allow the first URL, so that each is asked about once.
+    pub(super) head_allowed: Option<(QueuePosition, bool)>,
+    idle_since: Option<u64>,
+}
+
+/// Whether a host may hold a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has no URLs.
+    Out,
+    /// It waits for its turn.
+    InLine,
+    /// Its window is filled and its pages are fetched.
+    Active,
+    /// It had its turn, and makes room when its leases have ended.
+    Leaving,
+}
+
+/// What is known of a host's address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ResolutionState {
+    #[default]
+    Unknown,
+    Asked,
+    /// The address that counts, or `None` where no limit applies.
+    Known(Option<IpAddr>),
+}
+
+/// A request for a robots.txt to be sent to another host than the one it is for.
+#[derive(Clone, Debug)]
+pub(super) struct Errand {
+    pub(super) url: CanonicalUrl,
+    pub(super) of: HostId,
+    pub(super) hop: u8,
+}
+
+impl HostState {
+    fn new(host: Host) -> Self {
+        Self {
+            host,
+            queue: HostQueue::default(),
+            place: Place::Nowhere,
+            standing: Standing::Out,
+            wants_refill: false,
+            lease_count: 0,
+            in_flight: 0,
+            ready_at: Duration::ZERO,
+            resolution: ResolutionState::Unknown,
+            resolve_attempt: 0,
+            robots: RobotsState::Unknown,
+            robots_attempt: 0,
+            is_answer_unused: false,
+            crawl_delay: Duration::ZERO,
+            errands: VecDeque::new(),
+            failures_in_row: 0,
+            given_up: None,
+            head_allowed: None,
+            idle_since: None,
+        }
+    }
+
+    /// Postpones the next request until `at`, unless it is postponed longer.
+    pub(super) fn postpone(&mut self, at: Duration) {
+        self.ready_at = self.ready_at.max(at);
+    }
+
+    /// Says whether no URL and no request is left of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.queued_count() == 0
+            && self.queue.leased_count() == 0
+            && !self.queue.is_refilling()
+            && self.in_flight == 0
+    }
+
+    /// Says whether it could be forgotten without losing anything but its manners.
+    fn is_idle(&self) -> bool {
+        self.is_empty()
+            && self.standing == Standing::Out
+            && !self.wants_refill
+            && self.errands.is_empty()
+            && self.resolution != ResolutionState::Asked
+            && !matches!(self.robots, RobotsState::Asked)
+    }
+}
+
+/// The hosts by number and by name.
+#[derive(Debug, Default)]
+pub(super) struct HostTable {
+    states: Vec<Option<HostState>>,
+    free: Vec<HostId>,
+    /// Only ever looked up: its order is random.
+    ids: HashMap<Host, HostId>,
+    idle: BTreeMap<u64, HostId>,
+    idle_tick: u64,
+}
+
+impl HostTable {
+    pub(super) fn find(&self, host: &Host) -> Option<HostId> {
+        self.ids.get(host).copied()
+    }
+
+    /// Returns the host's number; a new host enters the table.
+    pub(super) fn find_or_add(&mut self, host: Host) -> HostId {
+        if let Some(id) = self.find(&host) {
+            return id;
+        }
+        let state = Some(HostState::new(host.clone()));
+        let id = if let Some(id) = self.free.pop() {
+            self.states[id.0 as usize] = state;
+            id
+        } else {
+            let number =
+                u32::try_from(self.states.len()).expect("memory ends before four billion hosts do");
+            self.states.push(state);
+            HostId(number)
+        };
+        self.ids.insert(host, id);
+        id
+    }
+
+    /// Notes whether a host is idle, and forgets the one that is idle longest if there are too many; returns that one.
+    pub(super) fn update_idle(&mut self, id: HostId) -> Option<HostState> {
+        let is_idle = self[id].is_idle();
+        match (self[id].idle_since, is_idle) {
+            (None, true) => {
+                let tick = self.idle_tick;
+                self.idle_tick += 1;
+                self[id].idle_since = Some(tick);
+                self.idle.insert(tick, id);
+            }
+            (Some(tick), false) => {
+                self[id].idle_since = None;
+                self.idle.remove(&tick);
+            }
+            _ => {}
+        }
+        if self.idle.len() <= IDLE_HOSTS_MAX {
+            return None;
+        }
+        let (_, oldest) = self.idle.pop_first()?;
+        self.forget(oldest)
+    }
+
+    /// Forgets a host that was idle when last looked at, unless it has work by now.
+    fn forget(&mut self, id: HostId) -> Option<HostState> {
+        self[id].idle_since = None;
+        if !self[id].is_idle() {
+            return None;
+        }
+        let state = self.states[id.0 as usize].take()?;
+        self.ids.remove(&state.host);
+        self.free.push(id);
+        Some(state)
+    }
+}
+
+impl Index<HostId> for HostTable {
+    type Output = HostState;
+
+    fn index(&self, id: HostId) -> &HostState {
+        self.states[id.0 as usize]
+            .as_ref()
+            .expect("a host with work is never forgotten")
+    }
+}
+
+impl IndexMut<HostId> for HostTable {
+    fn index_mut(&mut self, id: HostId) -> &mut HostState {
+        self.states[id.0 as usize]
+            .as_mut()
+            .expect("a host with work is never forgotten")
+    }
+}
