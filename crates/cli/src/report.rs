@@ -174,10 +174,7 @@ fn store(page: &mut Page, report: &Report) {
     let again = if report.resumed_leases_max == 0 {
         String::new()
     } else {
-        format!(
-            "{} at most fetched again now",
-            grouped(report.resumed_leases_max)
-        )
+        format!("{} at most this time", grouped(report.resumed_leases_max))
     };
     page.row_with(
         "fetched again after a kill",

@@ -117,7 +117,6 @@ pub(crate) fn warcinfo_maker(
     obeys_robots: bool,
     mut random: Rng,
 ) -> WarcinfoMaker {
-    let seed = random.u64(..);
     Box::new(move |file_name, now| {
         let content = WarcInfo {
             software: concat!("bloomcrawl/", env!("CARGO_PKG_VERSION")),
@@ -126,10 +125,9 @@ pub(crate) fn warcinfo_maker(
             extra: &[],
         }
         .content();
-        let id = Rng::with_seed(seed ^ now.as_nanosecond() as u64).u128(..);
         Record::new(
             RecordType::Warcinfo,
-            RecordId::from_random(id),
+            RecordId::from_random(random.u128(..)),
             &record::timestamp(now),
             content,
         )

@@ -88,7 +88,7 @@ impl CrawlConfig {
 pub enum StoreConfig {
     /// A key-value store within the data folder.
     Embedded,
-    /// A PostgreSQL database.
+    /// A `PostgreSQL` database.
     Postgres {
         /// Its connection string, `postgres://...`.
         uri: String,

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use fetcher::{FetchConfig, Fetcher};
 use frontier::{Ledger, Scope, ScopeConfig, SeenTest};
 use parser::{Parser, ParserConfig};
@@ -145,11 +145,9 @@ impl Crawl {
     /// # Errors
     ///
     /// The inner result is an error when the crawl had to stop for a fault of ours; it can be resumed.
+    #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Result<Report, EngineError>> {
-        match self.done.recv_timeout(timeout) {
-            Ok(result) => Some(result),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.done.recv_timeout(timeout).ok()
     }
 }
 

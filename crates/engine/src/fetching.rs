@@ -68,7 +68,7 @@ impl FetchStage {
             live.count_request();
             let outcome = fetcher.fetch(lease.url()).await;
             let is_page = matches!(lease.purpose, Purpose::Page(_));
-            let fetched = Box::new(FetchedPage {
+            let page = Box::new(FetchedPage {
                 lease,
                 outcome,
                 fetched_at,
@@ -76,9 +76,9 @@ impl FetchStage {
             // Both channels hold as many messages as there are leases. They are closed only when the crawl ends at
             // once, and the outcome is not wanted any more then.
             if is_page {
-                drop(owner.send(OwnerEvent::Fetched(fetched)));
+                drop(owner.send(OwnerEvent::Fetched(page)));
             } else {
-                drop(parse.send(ParseJob::Robots(fetched)));
+                drop(parse.send(ParseJob::Robots(page)));
             }
         });
     }

@@ -15,6 +15,7 @@ mod owner;
 mod page;
 mod patience;
 mod progress;
+mod ratio;
 mod record;
 mod report;
 mod run;

@@ -11,7 +11,11 @@ use std::{
 
 use frontier::WorkbenchStats;
 
-use crate::{Limits, Progress, saved::SavedProgress};
+use crate::{
+    Limits, Progress,
+    ratio::{per_second, share, time_at},
+    saved::SavedProgress,
+};
 
 /// Rates are taken over the samples of this long.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
@@ -105,13 +109,7 @@ impl Live {
         };
         let oldest = self.sample(now);
         let seconds = now.at.duration_since(oldest.at).as_secs_f64();
-        let rate = |new: u64, old: u64| {
-            if seconds > 0.0 {
-                (new - old) as f64 / seconds
-            } else {
-                0.0
-            }
-        };
+        let rate = |new: u64, old: u64| per_second(new - old, seconds);
         let mut progress = Progress {
             elapsed: self.elapsed(),
             pages: now.pages,
@@ -152,22 +150,19 @@ impl Live {
 
     /// Fills in how near the nearest limit is, and when it will be reached at the recent rate.
     fn add_limit(&self, progress: &mut Progress) {
-        let eta = |left: u64, rate: f64| {
-            (rate > 0.0).then(|| Duration::try_from_secs_f64(left as f64 / rate).ok())
-        };
         let limits = [
             self.limits.max_pages.map(|max| {
                 let left = max.saturating_sub(progress.pages);
                 (
-                    share(progress.pages, max),
-                    eta(left, progress.pages_per_second).flatten(),
+                    share(progress.pages, max, 1.0),
+                    time_at(left, progress.pages_per_second),
                 )
             }),
             self.limits.max_bytes.map(|max| {
                 let left = max.saturating_sub(progress.wire_bytes);
                 (
-                    share(progress.wire_bytes, max),
-                    eta(left, progress.bytes_per_second).flatten(),
+                    share(progress.wire_bytes, max, 1.0),
+                    time_at(left, progress.bytes_per_second),
                 )
             }),
             self.limits.max_time.map(|max| {
@@ -184,13 +179,5 @@ impl Live {
             .max_by(|one, other| one.0.total_cmp(&other.0));
         progress.limit_used = nearest.map(|(used, _)| used.min(1.0));
         progress.eta = nearest.and_then(|(_, eta)| eta);
-    }
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        1.0
-    } else {
-        part as f64 / whole as f64
     }
 }

@@ -212,7 +212,7 @@ fn rebuild_workbench(
 ) -> Result<Workbench, EngineError> {
     let mut workbench = Workbench::new(workbench_config(config), pages_done, next_sequence);
     store.queued_hosts(&mut |host, queued_count, first| {
-        workbench.restore_host(host, queued_count, first)
+        workbench.restore_host(host, queued_count, first);
     })?;
     Ok(workbench)
 }

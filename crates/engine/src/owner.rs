@@ -171,7 +171,7 @@ impl Owner {
             OwnerEvent::Fetched(fetched) => self.take_fetched(fetched, now),
             OwnerEvent::Robots(lease, answer) => self.workbench.robots_answered(lease, answer, now),
             OwnerEvent::Resolved(host, resolution) => {
-                self.workbench.resolved(&host, resolution, now)
+                self.workbench.resolved(&host, resolution, now);
             }
             OwnerEvent::Refilled(host, urls) => self.workbench.refilled(&host, urls, now),
             OwnerEvent::Durable {
@@ -208,7 +208,7 @@ impl Owner {
                 self.finish_without_response(lease, &failure, Disposition::Failed, fetched_at);
             }
             (NextStep::Keep | NextStep::GiveUp, _) => {
-                drop(self.parse.send(ParseJob::Page(fetched)))
+                drop(self.parse.send(ParseJob::Page(fetched)));
             }
         }
     }

@@ -75,7 +75,7 @@ pub(crate) fn timestamp(at: Timestamp) -> String {
 
 /// Returns a duration in milliseconds with three decimals.
 fn milliseconds(duration: Duration) -> f64 {
-    duration.as_micros() as f64 / 1_000.0
+    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Returns the media type of a response without its parameters, lower case, at most 100 bytes of printable ASCII.
@@ -124,7 +124,7 @@ mod tests {
     fn retry_after_takes_seconds_and_dates() {
         let now: Timestamp = "1994-11-06T08:49:07Z".parse().expect("a valid timestamp");
         let pause = |value: &str| retry_after(&response("Retry-After", value), now);
-        assert_eq!(pause("120"), Some(Duration::from_secs(120)));
+        assert_eq!(pause("120"), Some(Duration::from_mins(2)));
         assert_eq!(
             pause("Sun, 06 Nov 1994 08:49:37 GMT"),
             Some(Duration::from_secs(30))

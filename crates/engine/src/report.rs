@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use store::StoreCounters;
 use types::CrawlCounts;
 
+use crate::ratio::share;
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -155,21 +157,14 @@ impl LinkReport {
 
 /// Returns the share of candidates that needed no store read, 0 to 1.
 pub(crate) fn without_store(counts: &CrawlCounts) -> f64 {
-    if counts.discovered == 0 {
-        return 1.0;
-    }
-    1.0 - counts.store_reads() as f64 / counts.discovered as f64
+    1.0 - share(counts.store_reads(), counts.discovered, 0.0)
 }
 
 impl FilterReport {
     /// Takes the filter's own figures; the measured rate is the share of false positives among the new URLs.
     pub(crate) fn new(stats: &SeenStats, counts: &CrawlCounts) -> Self {
         let new_urls = counts.filter_no + counts.false_positives;
-        let measured_rate = if new_urls == 0 {
-            0.0
-        } else {
-            counts.false_positives as f64 / new_urls as f64
-        };
+        let measured_rate = share(counts.false_positives, new_urls, 0.0);
         Self {
             expected_urls: stats.filter_expected_count,
             target_rate: stats.filter_target_rate,

@@ -24,6 +24,7 @@ use crate::{
     owner::{Ending, Owner, RefillRequest},
     page::{ParseOutlets, ParseStage},
     patience::patiently,
+    ratio::per_second,
     report,
     saved::SavedProgress,
 };
@@ -204,13 +205,6 @@ impl Run {
 
     fn report(&self, outcome: Outcome, saved: SavedProgress) -> Report {
         let elapsed_seconds = self.live.elapsed().as_secs_f64();
-        let per_second = |count: u64| {
-            if elapsed_seconds > 0.0 {
-                count as f64 / elapsed_seconds
-            } else {
-                0.0
-            }
-        };
         let pages_this_run = saved.totals.pages - self.before.totals.pages;
         let backend = match self.config.store {
             StoreConfig::Embedded => "embedded",
@@ -221,10 +215,13 @@ impl Run {
             elapsed_seconds,
             pages: saved.totals.pages,
             pages_this_run,
-            pages_per_second: per_second(pages_this_run),
+            pages_per_second: per_second(pages_this_run, elapsed_seconds),
             wire_bytes: saved.totals.wire_bytes,
             body_bytes: saved.totals.body_bytes,
-            bytes_per_second: per_second(saved.totals.wire_bytes - self.before.totals.wire_bytes),
+            bytes_per_second: per_second(
+                saved.totals.wire_bytes - self.before.totals.wire_bytes,
+                elapsed_seconds,
+            ),
             by_status_class: saved.totals.by_status_class,
             failures: saved.totals.failures,
             requests_this_run: self.live.request_count(),

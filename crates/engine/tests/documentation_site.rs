@@ -1,4 +1,4 @@
-//! A crawl of a real site: PostgreSQL's documentation, as Debian packages it, against an independent walk.
+//! A crawl of a real site: the manual of `PostgreSQL`, as Debian packages it, against an independent walk.
 #![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 #![expect(
     clippy::print_stderr,

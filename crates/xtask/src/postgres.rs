@@ -16,42 +16,83 @@ const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
 /// Where Debian keeps one folder of programs for each major version.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
 
-/// The package that holds the programs, on Debian and its kin.
-const PACKAGE: &str = "postgresql";
+/// The packages that hold the programs and the documentation, on Debian and its kin.
+const PACKAGES: [&str; 2] = ["postgresql", "postgresql-doc"];
 
-/// Sees to it that `PostgreSQL` is there.
+/// Where Debian keeps documentation; the newest `PostgreSQL` manual there is a real site for the tests to crawl.
+const DOCUMENTATION_FOLDER: &str = "/usr/share/doc";
+
+/// Small images of Debian leave documentation out of every package; this takes it in.
+const KEEP_DOCUMENTATION: &str = "Dpkg::Options::=--path-include=/usr/share/doc/postgresql-doc*";
+
+/// Sees to it that `PostgreSQL` and its manual are there.
 ///
 /// # Errors
 ///
-/// Fails when it is missing and may not, or cannot, be installed; the message says what to type.
+/// Fails when one is missing and may not, or cannot, be installed; the message says what to type.
 pub(crate) fn ensure(may_install: bool) -> Result<()> {
-    if find().is_some() {
+    let Some(missing) = missing() else {
         return Ok(());
-    }
-    let typed = format!("apt-get update && apt-get install -y --no-install-recommends {PACKAGE}");
+    };
+    let typed = format!("apt-get update && {}", install_words().join(" "));
     if !may_install {
-        bail!(
-            "the tests need PostgreSQL ({} on PATH); as root run: {typed}",
-            PROGRAMS.join(" and ")
-        );
+        bail!("the tests need {missing}; as root run: {typed}");
     }
     let Some(prefix) = root_prefix() else {
-        bail!("the tests need PostgreSQL, and only root may install it; run: sudo sh -c '{typed}'");
+        bail!("the tests need {missing}, and only root may install it; run: sudo sh -c '{typed}'");
     };
     if !succeeds(Command::new("apt-get").arg("--version")) {
         bail!(
-            "the tests need PostgreSQL ({} on PATH), and there is no apt-get here; install it with the system's package manager",
-            PROGRAMS.join(" and ")
+            "the tests need {missing}, and there is no apt-get here; install it with the system's package manager"
         );
     }
-    install(prefix)?;
+    install(prefix, &missing)?;
+    match self::missing() {
+        None => Ok(()),
+        Some(missing) => bail!(
+            "the packages {} were installed, but {missing} cannot be found",
+            PACKAGES.join(" and ")
+        ),
+    }
+}
+
+/// Returns what is missing, in words.
+fn missing() -> Option<String> {
     if find().is_none() {
-        bail!(
-            "the package {PACKAGE} was installed, but {} are not found",
-            PROGRAMS.join(" and ")
-        );
+        return Some(format!("PostgreSQL ({} on PATH)", PROGRAMS.join(" and ")));
     }
-    Ok(())
+    if !has_documentation(Path::new(DOCUMENTATION_FOLDER)) {
+        return Some(format!(
+            "PostgreSQL's manual ({DOCUMENTATION_FOLDER}/postgresql-doc-*/html)"
+        ));
+    }
+    None
+}
+
+fn has_documentation(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("postgresql-doc-")
+        })
+        .any(|entry| entry.path().join("html/index.html").is_file())
+}
+
+/// The command that installs what is missing.
+fn install_words() -> Vec<&'static str> {
+    let mut words = vec![
+        "apt-get",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        "-o",
+        KEEP_DOCUMENTATION,
+    ];
+    words.extend(PACKAGES);
+    words
 }
 
 /// Returns the folder with all programs: of PATH, else the newest of Debian's.
@@ -96,16 +137,13 @@ fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Installs the package. Lists of packages may be missing or old, as in a fresh container: then they are fetched, once.
-fn install(prefix: &[&str]) -> Result<()> {
-    let install = [
-        "apt-get",
-        "install",
-        "-y",
-        "--no-install-recommends",
-        PACKAGE,
-    ];
-    say("installing PostgreSQL for the tests (package postgresql)");
+/// Installs the packages. Lists of packages may be missing or old, as in a fresh container: then they are fetched, once.
+fn install(prefix: &[&str], missing: &str) -> Result<()> {
+    let install = install_words();
+    say(&format!(
+        "installing {missing} for the tests (packages {})",
+        PACKAGES.join(", ")
+    ));
     if apt(prefix, &install) || (apt(prefix, &["apt-get", "update"]) && apt(prefix, &install)) {
         return Ok(());
     }

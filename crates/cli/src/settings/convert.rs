@@ -22,7 +22,7 @@ pub(super) fn bytes_of(bytes: usize) -> Value {
     Value::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
-/// The answer to a value of another kind than the setting's, which [`Kind`] rules out.
+/// The answer to a value of another kind than the setting's, which its kind rules out.
 fn mismatch(value: &Value) -> String {
     format!("{value} is of the wrong kind")
 }

@@ -12,7 +12,7 @@ use super::{Appender, WARC_FOLDER};
 use crate::{EngineError, saved::OutputPositions};
 
 /// Makes the first record of a file, given the file's name and the time: a warcinfo record as a gzip member.
-pub(crate) type WarcinfoMaker = Box<dyn Fn(&str, Timestamp) -> Vec<u8> + Send>;
+pub(crate) type WarcinfoMaker = Box<dyn FnMut(&str, Timestamp) -> Vec<u8> + Send>;
 
 /// The WARC files of one crawl; at most one is open, and none before the first record.
 pub(crate) struct WarcFiles {

@@ -19,7 +19,7 @@ use store::testing::Cluster;
 use types::{CanonicalUrl, Canonicalizer, PageRecord};
 
 /// The longest that any crawl of a test may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Which store a test runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
