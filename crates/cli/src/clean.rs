@@ -33,41 +33,40 @@ fn is_unsafe(character: char) -> bool {
 
 /// Returns a connection string or URL with its password replaced by `***`: in the user part, and in parameters named
 /// `password` or `sslpassword`.
+///
+/// Readers of such texts differ on where the user part ends, and people forget to escape, so this hides too much rather
+/// than too little.
 pub(crate) fn mask_password(uri: &str) -> String {
-    let (head, query) = uri
-        .split_once('?')
-        .map_or((uri, None), |(head, query)| (head, Some(query)));
-    let mut masked = mask_user_part(head);
-    if let Some(query) = query {
-        masked.push('?');
-        for (index, parameter) in query.split('&').enumerate() {
-            if index > 0 {
-                masked.push('&');
+    let mut masked = String::with_capacity(uri.len());
+    for part in mask_user_part(uri).split_inclusive(['?', '&']) {
+        match part.split_once('=') {
+            Some((name, value)) if names_password(name) => {
+                masked.push_str(name);
+                masked.push_str("=***");
+                masked.extend(value.chars().last().filter(|end| matches!(end, '?' | '&')));
             }
-            match parameter.split_once('=') {
-                Some((name, _)) if name.to_ascii_lowercase().ends_with("password") => {
-                    masked.push_str(name);
-                    masked.push_str("=***");
-                }
-                _ => masked.push_str(parameter),
-            }
+            _ => masked.push_str(part),
         }
     }
     masked
 }
 
-fn mask_user_part(head: &str) -> String {
-    let Some((scheme, rest)) = head.split_once("://") else {
-        return head.to_owned();
+/// An escaped name may be any name.
+fn names_password(name: &str) -> bool {
+    name.contains('%') || name.to_ascii_lowercase().ends_with("password")
+}
+
+/// Masks what stands between the first `:` after the scheme and the last `@` of the whole text: `PostgreSQL`'s clients
+/// take all before the first `@` for user and password, also a `/` or `?`; a password may hold an unescaped `@` too.
+fn mask_user_part(uri: &str) -> String {
+    let Some((scheme, rest)) = uri.split_once("://") else {
+        return uri.to_owned();
     };
-    // A password may itself hold an unescaped `@` or `/`, so the last `@` ends it.
-    match rest.rsplit_once('@') {
-        Some((user, host)) if user.contains(':') => {
-            let name = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{name}:***@{host}")
-        }
-        _ => head.to_owned(),
-    }
+    let masked = rest.rsplit_once('@').and_then(|(user, host)| {
+        let (name, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{name}:***@{host}"))
+    });
+    masked.unwrap_or_else(|| uri.to_owned())
 }
 
 #[cfg(test)]
@@ -124,6 +123,30 @@ mod tests {
             (
                 "postgres://db/crawl?user=me&password=secret&x=1",
                 "postgres://db/crawl?user=me&password=***&x=1",
+            ),
+            (
+                "postgres://me:se?cret@db/crawl",
+                "postgres://me:***@db/crawl",
+            ),
+            (
+                "postgres://me:se?password=x@db/crawl?sslmode=disable",
+                "postgres://me:***@db/crawl?sslmode=disable",
+            ),
+            (
+                "postgres://me:secret@db/crawl?password=other&user=a@b",
+                "postgres://me:***@b",
+            ),
+            (
+                "postgres://db:5432/crawl?user=a@b&password=secret&x=1",
+                "postgres://db:***@b&password=***&x=1",
+            ),
+            (
+                "postgres://db/crawl?pass%77ord=secret",
+                "postgres://db/crawl?pass%77ord=***",
+            ),
+            (
+                "postgres://%2Fvar%2Frun%2Fpostgresql/crawl?user=me",
+                "postgres://%2Fvar%2Frun%2Fpostgresql/crawl?user=me",
             ),
             ("embedded:", "embedded:"),
             ("http://u:p@proxy:3128", "http://u:***@proxy:3128"),

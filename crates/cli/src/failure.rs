@@ -1,6 +1,6 @@
 //! The command's own failure: a message, a hint, and the exit code that goes with it.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 use engine::{EngineError, ErrorKind, Outcome};
 
@@ -72,8 +72,46 @@ impl From<EngineError> for Failure {
             ErrorKind::Store => Exit::Store,
             ErrorKind::Internal => Exit::Internal,
         };
-        Self::new(exit, chain(&error))
+        let failure = Self::new(exit, chain(&error));
+        match hint_of(&error) {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
     }
+}
+
+/// Returns what to do about a failure of the engine, where something can be done.
+fn hint_of(error: &EngineError) -> Option<&'static str> {
+    match error {
+        EngineError::Mismatch { .. } => Some(
+            "--data, --store and --schema name folder and store; a crawl in PostgreSQL needs its own folder as well",
+        ),
+        EngineError::FolderInUse(_) => {
+            Some("wait for the other crawl to end, or name another folder with --data")
+        }
+        EngineError::Store(_) => Some(
+            "--store and --schema name the store; whatever was committed is safe, and the same command resumes",
+        ),
+        EngineError::File { .. } => {
+            Some("see to the disk and the rights on it; the same command resumes")
+        }
+        EngineError::Damaged { .. } => {
+            Some("bring the file back from a copy, or begin a new crawl in another folder (--data)")
+        }
+        _ => None,
+    }
+}
+
+/// Returns the failure of a data folder that cannot be used.
+pub(crate) fn unusable_folder(folder: &Path, reason: &dyn fmt::Display) -> Failure {
+    Failure::new(
+        Exit::Config,
+        format!(
+            "the data folder {} cannot be used: {reason}",
+            folder.display()
+        ),
+    )
+    .with_hint("--data names a folder that can be written, or made")
 }
 
 /// Returns an error and its causes in one line, leaving out a cause that the text before it already tells.

@@ -60,6 +60,7 @@ pub(crate) fn text(report: &Report, is_full: bool) -> String {
     let mut page = Page(String::new());
     page.section(headline(report.outcome));
     fetched(&mut page, report);
+    this_run(&mut page, report);
     failures(&mut page, report);
     links(&mut page, report, is_full);
     filter(&mut page, report);
@@ -97,12 +98,29 @@ fn fetched(page: &mut Page, report: &Report) {
         &human_byte_rate(report.bytes_per_second),
     );
     page.row("bytes decoded", &human_bytes(report.body_bytes));
-    page.row("requests of this run", &grouped(report.requests_this_run));
+}
+
+fn this_run(page: &mut Page, report: &Report) {
+    page.section("This run");
     let elapsed = Duration::try_from_secs_f64(report.elapsed_seconds).unwrap_or_default();
     page.row_with(
-        "time of this run",
+        "time",
         &human_duration(elapsed),
         &format!("{} pages", human_rate(report.pages_per_second)),
+    );
+    page.count("requests", report.requests_this_run);
+    if report.peak_memory_bytes > 0 {
+        page.row("peak memory", &human_bytes(report.peak_memory_bytes));
+    }
+    let again = if report.resumed_leases_max == 0 {
+        String::new()
+    } else {
+        format!("{} at most this time", grouped(report.resumed_leases_max))
+    };
+    page.row_with(
+        "fetched again after a kill",
+        &format!("<= {}", grouped(report.leases_max)),
+        &again,
     );
 }
 
@@ -171,19 +189,6 @@ fn store(page: &mut Page, report: &Report) {
     );
     page.count("commits", store.commits);
     page.count("queue reads", store.queue_reads);
-    let again = if report.resumed_leases_max == 0 {
-        String::new()
-    } else {
-        format!("{} at most this time", grouped(report.resumed_leases_max))
-    };
-    page.row_with(
-        "fetched again after a kill",
-        &format!("<= {}", grouped(report.leases_max)),
-        &again,
-    );
-    if report.peak_memory_bytes > 0 {
-        page.row("peak memory", &human_bytes(report.peak_memory_bytes));
-    }
 }
 
 fn accounts(page: &mut Page, report: &Report, is_full: bool) {

@@ -126,3 +126,22 @@ fn values_stand_in_one_column() {
         .collect();
     assert_eq!(ends.len(), 1, "values end at {ends:?} in\n{text}");
 }
+
+#[test]
+fn memory_and_what_a_kill_costs_are_of_the_run_and_not_of_the_store() {
+    let text = text(&huge(), false);
+    let section_of = |row: &str| {
+        let before = &text[..text.find(row).expect("the row is there")];
+        before
+            .lines()
+            .rfind(|line| !line.starts_with(' ') && !line.is_empty())
+            .map(str::to_owned)
+    };
+    for row in ["peak memory", "fetched again after a kill"] {
+        assert_eq!(section_of(row).as_deref(), Some("This run"), "{row}");
+    }
+    assert_eq!(
+        section_of("queue reads").as_deref(),
+        Some("Store (postgres), this run")
+    );
+}

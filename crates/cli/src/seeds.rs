@@ -10,13 +10,13 @@ use types::{CanonicalUrl, Canonicalizer, UrlRejection};
 use crate::{
     clean::clean,
     failure::{Exit, Failure},
-    printer::Printer,
+    printer::{Printer, Verbosity},
 };
 
 /// The longest line read, in bytes; far over any URL that is crawled.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// How many bad lines of one source are reported one by one.
+/// How many bad lines of one source are reported one by one, unless all are asked for.
 const REPORTED_LINES_MAX: u64 = 20;
 
 /// How much of a bad line is quoted, in characters.
@@ -52,7 +52,7 @@ pub(crate) fn read_all(
                 Err(rejection) => {
                     seeds.bad_count += 1;
                     printer.warning(&format!(
-                        "seed {:?}: {rejection}",
+                        "seed \"{}\": {rejection}",
                         clean(argument, QUOTED_CHARS_MAX)
                     ));
                 }
@@ -124,6 +124,11 @@ impl Seeds {
                 format!("the seeds of {source} cannot be read: {error}"),
             )
         };
+        let reported_max = if printer.verbosity >= Verbosity::Verbose {
+            u64::MAX
+        } else {
+            REPORTED_LINES_MAX
+        };
         let mut line = Vec::new();
         let (mut number, mut bad_count) = (0_u64, 0_u64);
         while next_line(&mut input, &mut line).map_err(|error| unreadable(&error))? {
@@ -136,16 +141,16 @@ impl Seeds {
                 Ok(None) => {}
                 Err(reason) => {
                     bad_count += 1;
-                    if bad_count <= REPORTED_LINES_MAX {
+                    if bad_count <= reported_max {
                         printer.warning(&format!("{source}:{number}: {reason}"));
                     }
                 }
             }
         }
-        if bad_count > REPORTED_LINES_MAX {
-            let more = bad_count - REPORTED_LINES_MAX;
+        if bad_count > reported_max {
+            let more = bad_count - reported_max;
             printer.warning(&format!(
-                "{source}: {more} more bad lines, {bad_count} of {number} in all"
+                "{source}: {more} more bad lines, {bad_count} of {number} in all; --verbose shows each"
             ));
         }
         self.bad_count += bad_count;
@@ -221,7 +226,7 @@ fn parse_line(
             } else {
                 String::new()
             };
-            format!("{quoted:?}: {rejection}{hint}")
+            format!("\"{quoted}\": {rejection}{hint}")
         })
 }
 

@@ -1,7 +1,6 @@
 //! Tests of reading seeds.
 
 use super::*;
-use crate::printer::Verbosity;
 
 fn read(bytes: &[u8]) -> Result<Seeds, Failure> {
     let mut seeds = Seeds::default();
@@ -53,6 +52,10 @@ fn a_bad_line_says_what_is_wrong_and_a_bare_host_what_to_write() {
         reason(b"https://a/\xff")
     );
     let hostile = reason("x\u{1b}[2J\u{202e}".as_bytes());
+    assert!(
+        hostile.starts_with("\"x\\u{1b}[2J\\u{202e}\": "),
+        "{hostile}"
+    );
     assert!(!hostile.contains(['\u{1b}', '\u{202e}']), "{hostile}");
     assert!(reason(&vec![b'a'; 70_000]).contains("over"));
     assert!(reason("y".repeat(60_000).as_bytes()).len() < 500);

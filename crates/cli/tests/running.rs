@@ -5,7 +5,7 @@ mod support;
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -127,6 +127,59 @@ fn a_stopped_demo_resumes_and_a_finished_one_says_so() {
     assert_eq!(report_of(&again)["outcome"], "already-finished");
 }
 
+#[test]
+fn a_demo_takes_no_folder_of_another_size_or_of_another_crawl() {
+    let folder = folder();
+    let demo = |pages: &str| {
+        run(
+            folder.path(),
+            &["demo", "--pages", pages, "--data", "data", "--no-warc"],
+        )
+    };
+    assert_eq!(demo("20").code, Some(0));
+    let other = demo("40");
+    assert_eq!(other.code, Some(2), "{other:?}");
+    assert!(
+        other.stderr.contains("another demo") && other.stderr.contains("hint: "),
+        "{other:?}"
+    );
+    assert_eq!(demo("20").code, Some(0), "the folder is as it was");
+    fs::write(folder.path().join("notes.txt"), "mine").expect("a file");
+    let foreign = run(folder.path(), &["demo", "--data", "."]);
+    assert!(
+        foreign.code == Some(2) && foreign.stderr.contains("not empty"),
+        "{foreign:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_crawl_that_is_still_being_opened() {
+    let folder = folder();
+    // A database that takes the connection and never says a word.
+    let database = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = database.local_addr().expect("its address");
+    let store = format!("postgres://me@{address}/crawl");
+    let mut child = spawn(
+        folder.path(),
+        &["crawl", "http://127.0.0.1:1/", "--store", &store],
+    );
+    let connection = database.accept().expect("a connection");
+    signal(&child, "INT");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    assert!(
+        lines
+            .by_ref()
+            .any(|line| line.expect("UTF-8").contains("Ctrl-C again ends at once")),
+        "the first is answered"
+    );
+    let asked = Instant::now();
+    signal(&child, "INT");
+    let status = child.wait().expect("it ends");
+    assert!(asked.elapsed() < Duration::from_secs(2), "{asked:?}");
+    assert_eq!(status.code(), Some(5));
+    drop(connection);
+}
+
 const WARC: &str = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n\
     WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: http://a.example/x?y=1\r\n\
     Content-Type: application/http; msgtype=response\r\nContent-Length: 81\r\n\r\n\
@@ -212,4 +265,87 @@ fn replay_serves_what_it_holds_until_it_is_stopped() {
         .collect();
     assert_eq!(statuses, [Some(200), Some(404), Some(404)]);
     assert_eq!(entries[0]["url"], "http://a.example/x?y=1");
+}
+
+/// What a running `replay` says on stdout.
+struct Replay {
+    child: Child,
+    http: String,
+}
+
+impl Replay {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut child = spawn(folder, arguments);
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let first = lines.next().expect("a line").expect("UTF-8");
+        let http = first.strip_prefix("http ").expect("the address of http");
+        // The rest stays in the pipe; it is short.
+        assert!(lines.nth(2).is_some(), "four lines");
+        Self {
+            http: http.to_owned(),
+            child,
+        }
+    }
+
+    /// Stops it and returns the command that it printed.
+    fn stop(self) -> String {
+        signal(&self.child, "INT");
+        let output = self.child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        let command = stderr
+            .lines()
+            .find(|line| line.starts_with("bloomcrawl crawl"));
+        command.expect("a command").to_owned()
+    }
+}
+
+/// The workflow of seeds/loopback.txt, and the command that `replay` prints.
+#[test]
+fn what_a_demo_archived_is_crawled_again_from_its_files() {
+    let folder = folder();
+    let demo = run(
+        folder.path(),
+        &["demo", "--pages", "50", "--data", "demo-data"],
+    );
+    assert_eq!(demo.code, Some(0), "{demo:?}");
+    let archived = fs::read_dir(folder.path().join("demo-data/warc")).expect("a folder");
+    let paths: Vec<String> = archived
+        .map(|entry| entry.expect("an entry").path().display().to_string())
+        .collect();
+    let mut arguments = vec!["replay", "--seeds-out", "seeds.txt"];
+    arguments.extend(paths.iter().map(String::as_str));
+    let replay = Replay::start(folder.path(), &arguments);
+
+    let seeds = fs::read_to_string(folder.path().join("seeds.txt")).expect("the seeds");
+    assert_eq!(seeds.lines().count(), 50, "the pages, without robots.txt");
+    let loopback = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../seeds/loopback.txt");
+    let loopback = loopback.display().to_string();
+    let rule = format!(":80:{}", replay.http);
+    for (seeds, data) in [(loopback.as_str(), "a"), ("seeds.txt", "b")] {
+        let crawl = run(
+            folder.path(),
+            &[
+                "crawl",
+                seeds,
+                "--delay",
+                "0",
+                "--connect-to",
+                &rule,
+                "--data",
+                data,
+                "--json",
+            ],
+        );
+        assert_eq!(crawl.code, Some(0), "{crawl:?}");
+        let report = report_of(&crawl);
+        assert_eq!(report["pages"], 50, "{report}");
+        assert_eq!(report["by_status_class"]["2xx"], 50, "{report}");
+    }
+    let command = replay.stop();
+    assert!(
+        command.starts_with("bloomcrawl crawl seeds.txt --delay 0 ")
+            && command.contains(&format!("--connect-to {rule} ")),
+        "{command}"
+    );
 }

@@ -61,6 +61,26 @@ fn wrong_usage_is_exit_code_2() {
         (&["crawl", "bad.txt"], "bad.txt:2"),
         (&["crawl", "."], "folder"),
         (&["crawl", "-"], "no seed is left of -"),
+        (
+            &["crawl", "https://example.org/", "--include", "a(b"],
+            "--include: \"a(b\"",
+        ),
+        (
+            &["crawl", "https://example.org/", "--proxy", "socks5://x"],
+            "--proxy: \"socks5://x\"",
+        ),
+        (
+            &["crawl", "https://example.org/", "--concurrency", "200000"],
+            "--concurrency: \"200000\"",
+        ),
+        (
+            &["crawl", "https://example.org/", "--cache", "2TiB"],
+            "--cache: \"2TiB\"",
+        ),
+        (
+            &["demo", "--store", "postgres://127.0.0.1:1/crawl"],
+            "--data",
+        ),
         (&["replay", "missing.warc.gz"], "missing.warc.gz"),
         (&["demo", "--pages", "0"], "0"),
     ] {
@@ -119,6 +139,70 @@ fn a_wrong_configuration_is_exit_code_3_with_file_and_line() {
         found.code == Some(3) && found.stderr.contains("none.pem"),
         "{found:?}"
     );
+}
+
+#[test]
+fn the_same_faults_in_file_or_environment_are_exit_code_3() {
+    let folder = folder();
+    let crawl = ["crawl", "https://example.org/"];
+    fs::write(folder.path().join("config.toml"), "exclude = [\"a(b\"]\n").expect("a file");
+    let found = run(folder.path(), &crawl);
+    assert!(
+        found.code == Some(3) && found.stderr.contains("config.toml:1: exclude"),
+        "{found:?}"
+    );
+    fs::write(folder.path().join("config.toml"), "").expect("a file");
+    for (variable, value) in [
+        ("BLOOMCRAWL_PROXY", "socks5://x"),
+        ("BLOOMCRAWL_PARSE_THREADS", "1025"),
+    ] {
+        let found = finish(command(folder.path(), &crawl).env(variable, value));
+        assert!(
+            found.code == Some(3) && found.stderr.contains(variable),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_used_is_exit_code_3_with_a_hint() {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "not a folder").expect("a file");
+    for data in ["file", "file/below"] {
+        for arguments in [
+            &["crawl", "http://127.0.0.1:1/", "--data", data][..],
+            &["demo", "--pages", "5", "--data", data],
+        ] {
+            let found = run(folder.path(), arguments);
+            assert_eq!(found.code, Some(3), "{found:?}");
+            assert!(
+                found
+                    .stderr
+                    .contains(&format!("folder {data} cannot be used"))
+                    && found.stderr.contains("hint: --data"),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_bad_seed_line_is_shown_when_verbose() {
+    let folder = folder();
+    fs::write(
+        folder.path().join("seeds"),
+        "nonsense \u{1b}[2J\n".repeat(30),
+    )
+    .expect("a file");
+    let shown = |arguments: &[&str]| {
+        let found = run(folder.path(), arguments);
+        assert_eq!(found.code, Some(2), "{found:?}");
+        assert!(!found.stderr.contains("\\\\u"), "{found:?}");
+        let count = found.stderr.matches(": \"nonsense").count();
+        (count, found.stderr.contains("--verbose"))
+    };
+    assert_eq!(shown(&["crawl", "seeds"]), (20, true));
+    assert_eq!(shown(&["crawl", "seeds", "--verbose"]), (30, false));
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Committer {
         settlements: &Receiver<Box<Settlement>>,
         side: &Receiver<SideMessage>,
     ) -> Result<SavedProgress, EngineError> {
+        self.announce()?;
         loop {
             select! {
                 recv(settlements) -> settlement => match settlement {
@@ -74,6 +75,17 @@ impl Committer {
         self.commit_ready()?;
         self.sync()?;
         Ok(self.saved)
+    }
+
+    /// Stores that leases may be under way from here on, before the first of them is.
+    fn announce(&mut self) -> Result<(), EngineError> {
+        let progress = self.saved.to_bytes();
+        let commit = CommitBatch {
+            notes: &[],
+            finished: &[],
+            progress: &progress,
+        };
+        patiently(&self.live, || self.store.commit(&commit))
     }
 
     fn arrive(&mut self, settlement: Settlement) {
@@ -107,10 +119,7 @@ impl Committer {
     fn commit_ready(&mut self) -> Result<(), EngineError> {
         loop {
             let batch = self.ledger.take_batch(NOTES_MAX);
-            let is_empty = batch.notes.is_empty()
-                && batch.finished.is_empty()
-                && batch.store_duplicate_count == 0;
-            if is_empty {
+            if batch.is_empty() {
                 break;
             }
             self.commit(batch)?;
@@ -137,13 +146,17 @@ impl Committer {
             }
         }
         self.saved.outputs = self.outputs.flush()?;
+        // A store whose commits survive a power cut must not speak of outputs that do not.
+        if self.store.is_durable_at_commit() && !finished.is_empty() {
+            self.outputs.sync()?;
+        }
         let progress = self.saved.to_bytes();
         let commit = CommitBatch {
             notes: &batch.notes,
             finished: &finished,
             progress: &progress,
         };
-        patiently(|| self.store.commit(&commit))?;
+        patiently(&self.live, || self.store.commit(&commit))?;
         self.seen.noted(batch.notes.iter().map(|note| note.key));
         self.live.publish(&self.saved);
         self.tell_owner(batch.notes, leases, seed_batch_count);
@@ -188,8 +201,9 @@ impl Committer {
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {
+        self.saved.outputs = self.outputs.flush()?;
         self.outputs.sync()?;
-        patiently(|| self.store.sync())?;
+        patiently(&self.live, || self.store.sync())?;
         self.last_sync = Instant::now();
         Ok(())
     }

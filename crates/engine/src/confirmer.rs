@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,7 +10,7 @@ use frontier::SeenTest;
 use store::Store;
 use types::{Candidate, UrlKey, Verdict};
 
-use crate::{EngineError, message::SideMessage, patience::patiently};
+use crate::{EngineError, live::Live, message::SideMessage, patience::patiently};
 
 /// A batch is asked at this size at the latest; the round trip, not the row, is what a database feels.
 const BATCH_MAX: usize = 4_096;
@@ -21,13 +20,14 @@ const DEADLINE: Duration = Duration::from_millis(25);
 /// Runs until every sender of suspects is gone.
 pub(crate) fn run(
     store: &dyn Store,
-    seen: &Arc<SeenTest>,
+    seen: &SeenTest,
+    live: &Live,
     suspects: &Receiver<Vec<Candidate>>,
     verdicts: &Sender<SideMessage>,
 ) -> Result<(), EngineError> {
     while let Ok(first) = suspects.recv() {
         let batch = gather(first, suspects);
-        let settled = confirm(store, seen, batch)?;
+        let settled = confirm(store, seen, live, batch)?;
         if verdicts.send(SideMessage::Verdicts(settled)).is_err() {
             return Ok(());
         }
@@ -52,6 +52,7 @@ fn gather(first: Vec<Candidate>, suspects: &Receiver<Vec<Candidate>>) -> Vec<Can
 fn confirm(
     store: &dyn Store,
     seen: &SeenTest,
+    live: &Live,
     batch: Vec<Candidate>,
 ) -> Result<Vec<frontier::Settled>, EngineError> {
     // The seen test holds one suspect a key, so the map loses none.
@@ -60,7 +61,14 @@ fn confirm(
         .map(|candidate| (candidate.key, candidate))
         .collect();
     let keys: Vec<UrlKey> = by_key.keys().copied().collect();
-    let answers = patiently(|| store.confirm(&keys))?;
+    let answers = patiently(live, || store.confirm(&keys))?;
+    if answers.len() != by_key.len() {
+        return Err(EngineError::Internal(format!(
+            "the store answered {} of {} questions",
+            answers.len(),
+            by_key.len()
+        )));
+    }
     Ok(by_key
         .into_values()
         .zip(answers)

@@ -1,12 +1,12 @@
 //! A running crawl, as its caller sees it: start, watch, stop, wait.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fetcher::{FetchConfig, Fetcher};
 use frontier::{Ledger, Scope, ScopeConfig, SeenTest};
 use parser::{Parser, ParserConfig};
@@ -17,12 +17,14 @@ use crate::{
     archive::Archivist,
     committer::Committer,
     fetching::FetchStage,
+    folder::Folder,
     live::Live,
     message::OwnerEvent,
     opening::{self, Opened},
     owner::{Owner, SeedBatches},
     page::ParseStage,
     run::{Channels, Run, Stages},
+    watch::{panicked, spawn},
 };
 
 /// Pages nested deeper are read without building their tree, whose cost grows with the square of the depth; browsers
@@ -48,72 +50,24 @@ impl Crawl {
         check(&config)?;
         let fetch = FetchConfig {
             idle_per_host_max: config.per_host as usize,
+            exempts_own_addresses: config.per_ip.is_none(),
             ..config.fetch.clone()
         };
         let fetcher =
             Fetcher::new(fetch).map_err(|error| EngineError::Config(error.to_string()))?;
-        let scope = scope(&config, &seeds)?;
-        let Opened {
-            store,
-            seen,
-            workbench,
-            outputs,
-            mut saved,
-            key_seed,
-            next_sequence,
-            mut random,
-            lock,
-        } = opening::open(&config)?;
-        let live = Arc::new(Live::new(config.limits, &saved));
-        let seen = Arc::new(seen);
-        let channels = Channels::new(&config);
-        let owner = channels.owner.0.clone();
-        let archivist = config.warc.then(|| Archivist::new(random.fork()));
-        let parse_stage = parse_stage(&config, scope, &seen, key_seed, archivist);
-        let run = Run::new(config, &live, &seen, &store, &saved);
-        saved.leases_at_risk = u64::from(run.leases_max());
-        saved.is_finished = false;
-        let committer = Committer {
-            store,
-            seen: Arc::clone(&seen),
-            ledger: Ledger::new(next_sequence),
-            outputs,
-            saved,
-            live: Arc::clone(&live),
-            owner: owner.clone(),
-            last_sync: Instant::now(),
-        };
-        let fetching = FetchStage::new(
-            fetcher,
-            owner.clone(),
-            channels.parse.0.clone(),
-            Arc::clone(&live),
-        )?;
-        let owner_stage = Owner {
-            workbench,
-            fetching,
-            events: channels.owner.1.clone(),
-            parse: channels.parse.0.clone(),
-            commit: channels.commit.0.clone(),
-            refill: channels.refill.0.clone(),
-            live: Arc::clone(&live),
-            begun: Instant::now(),
-            seeds: SeedBatches::default(),
-            ending: None,
-        };
-        let stages = Stages {
-            committer,
-            owner: owner_stage,
-            parse_stage,
-            seeds,
-            channels,
-        };
+        let folder = Folder::open(&config.data)?;
+        let scope = scope(&config, &folder.add_seeds(&seeds)?)?;
+        let opened = opening::open(&config, &folder)?;
+        let live = Arc::new(Live::new(config.limits, &opened.saved));
+        let run = Run::new(config, &live, &opened);
+        let (stages, seen, owner) = assemble(run.config(), opened, &live, fetcher, scope, seeds)?;
         let (done_sender, done) = bounded(1);
         spawn("crawl", move || {
-            let result = run.supervise(stages);
+            let result = catch_unwind(AssertUnwindSafe(|| run.supervise(stages)))
+                .unwrap_or_else(|panic| Err(panicked("last", panic.as_ref())));
             // The folder and the store are free for the next process before anyone hears of the end.
             drop(run);
-            drop(lock);
+            drop(folder);
             drop(done_sender.send(result));
         })?;
         Ok(Self {
@@ -137,18 +91,85 @@ impl Crawl {
 
     /// Asks the crawl to stop at once: what is under way is dropped, and fetched again on resume.
     pub fn stop_now(&self) {
+        self.live.halt();
         drop(self.owner.send(OwnerEvent::StopNow));
     }
 
-    /// Waits for the end, at most `timeout`. `None`: the crawl still runs, or its result was handed out before.
+    /// Waits for the end, at most `timeout`. `None`: the crawl still runs. The result is handed out once.
     ///
     /// # Errors
     ///
-    /// The inner result is an error when the crawl had to stop for a fault of ours; it can be resumed.
+    /// The inner result is an error when the crawl had to stop for a fault of ours, after which it can be resumed, and
+    /// when the result was handed out before.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Result<Report, EngineError>> {
-        self.done.recv_timeout(timeout).ok()
+        match self.done.recv_timeout(timeout) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(EngineError::Internal(
+                "the crawl has ended, and its result was handed out before".to_owned(),
+            ))),
+        }
     }
+}
+
+/// Puts the stages together; they share the seen test, and each holds the channel ends that it needs.
+fn assemble(
+    config: &CrawlConfig,
+    opened: Opened,
+    live: &Arc<Live>,
+    fetcher: Fetcher,
+    scope: Scope,
+    seeds: Vec<CanonicalUrl>,
+) -> Result<(Stages, Arc<SeenTest>, Sender<OwnerEvent>), EngineError> {
+    let Opened {
+        store,
+        seen,
+        workbench,
+        outputs,
+        mut saved,
+        key_seed,
+        next_sequence,
+        mut random,
+    } = opened;
+    let channels = Channels::new(config);
+    let events = channels.owner.0.clone();
+    let archivist = config.warc.then(|| Archivist::new(random.fork()));
+    let parse_stage = parse_stage(config, scope, &seen, key_seed, archivist, live);
+    // From here on leases may be under way, and the store must say so before the first is.
+    saved.leases_at_risk = u64::from(config.leases_in_force());
+    saved.is_finished = false;
+    let committer = Committer {
+        store,
+        seen: Arc::clone(&seen),
+        ledger: Ledger::new(next_sequence),
+        outputs,
+        saved,
+        live: Arc::clone(live),
+        owner: events.clone(),
+        last_sync: Instant::now(),
+    };
+    let parse = channels.parse.0.clone();
+    let owner = Owner {
+        workbench,
+        fetching: FetchStage::new(fetcher, events.clone(), parse.clone(), Arc::clone(live))?,
+        events: channels.owner.1.clone(),
+        parse,
+        commit: channels.commit.0.clone(),
+        refill: channels.refill.0.clone(),
+        live: Arc::clone(live),
+        begun: Instant::now(),
+        seeds: SeedBatches::default(),
+        ending: None,
+    };
+    let stages = Stages {
+        committer,
+        owner,
+        parse_stage,
+        seeds,
+        channels,
+    };
+    Ok((stages, seen, events))
 }
 
 fn parse_stage(
@@ -157,6 +178,7 @@ fn parse_stage(
     seen: &Arc<SeenTest>,
     key_seed: KeySeed,
     archivist: Option<Archivist>,
+    live: &Arc<Live>,
 ) -> ParseStage {
     let canonicalizer = Canonicalizer::new(config.canonical.clone());
     let parser = Parser::new(ParserConfig {
@@ -175,24 +197,34 @@ fn parse_stage(
         product_token: config.product_token().to_owned(),
         obey_nofollow: config.nofollow,
         archivist,
+        live: Arc::clone(live),
     }
 }
 
 /// Refuses settings that no crawl can run with.
 fn check(config: &CrawlConfig) -> Result<(), EngineError> {
-    let refuse =
-        |setting: &str, right: &str| Err(EngineError::Config(format!("{setting} must be {right}")));
-    if config.concurrency == 0 || config.concurrency > 100_000 {
-        return refuse("concurrency", "between 1 and 100,000");
-    }
-    if config.per_host == 0 || config.per_ip == Some(0) {
-        return refuse("per-host and per-ip", "at least 1");
-    }
-    if config.leases_max == Some(0) {
-        return refuse("leases-max", "at least 1");
-    }
-    if config.attempts_max == 0 {
-        return refuse("attempts-max", "at least 1");
+    let settings = [
+        ("concurrency", u64::from(config.concurrency), 100_000),
+        ("per-host", u64::from(config.per_host), 100_000),
+        ("per-ip", u64::from(config.per_ip.unwrap_or(1)), 100_000),
+        ("leases-max", u64::from(config.leases_in_force()), 1_000_000),
+        (
+            "attempts-max",
+            u64::from(config.attempts_max),
+            u64::from(u16::MAX),
+        ),
+        (
+            "parse-threads",
+            config.parse_threads.unwrap_or(1) as u64,
+            1_024,
+        ),
+    ];
+    for (setting, value, max) in settings {
+        if value == 0 || value > max {
+            return Err(EngineError::Config(format!(
+                "{setting} is {value}, but must be between 1 and {max}"
+            )));
+        }
     }
     Ok(())
 }
@@ -206,14 +238,4 @@ fn scope(config: &CrawlConfig, seeds: &[CanonicalUrl]) -> Result<Scope, EngineEr
         redirects_max: config.redirects_max,
     };
     Scope::new(&scope, seeds).map_err(|error| EngineError::Config(error.to_string()))
-}
-
-pub(crate) fn spawn(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> Result<thread::JoinHandle<()>, EngineError> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map_err(|error| EngineError::Internal(format!("the {name} thread did not start: {error}")))
 }

@@ -11,18 +11,26 @@ pub enum EngineError {
     /// A setting cannot be used.
     #[error("{0}")]
     Config(String),
-    /// The data folder belongs to another crawl than the store.
+    /// The data folder and the store are not of one crawl.
     #[error(
-        "{folder} holds crawl {folder_id}, but the store holds crawl {store_id}; \
-         use the folder and the store of one crawl, or an empty one of each"
+        "the data folder {folder} belongs to {folder_crawl}, but the store holds {store_crawl}; \
+         use the folder and the store of one crawl, or empty ones of both"
     )]
     Mismatch {
         /// The data folder.
         folder: PathBuf,
-        /// The crawl id in the folder.
-        folder_id: String,
-        /// The crawl id in the store.
-        store_id: String,
+        /// Whose folder it is, in words.
+        folder_crawl: String,
+        /// What the store holds, in words.
+        store_crawl: String,
+    },
+    /// The data folder cannot be made or written.
+    #[error("the data folder {path} cannot be used: {source}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// Another process crawls into the same data folder.
     #[error("{0} is in use by another crawl")]
@@ -67,7 +75,10 @@ impl EngineError {
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Config(_) | Self::Mismatch { .. } | Self::FolderInUse(_) => ErrorKind::Config,
+            Self::Config(_)
+            | Self::Mismatch { .. }
+            | Self::Folder { .. }
+            | Self::FolderInUse(_) => ErrorKind::Config,
             Self::Store(_) => ErrorKind::Store,
             Self::File { .. } | Self::Damaged { .. } | Self::Internal(_) => ErrorKind::Internal,
         }

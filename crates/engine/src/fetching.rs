@@ -6,7 +6,7 @@ use crossbeam_channel::Sender;
 use fetcher::Fetcher;
 use jiff::Timestamp;
 use tokio::{runtime::Runtime, sync::Semaphore};
-use types::{Host, Lease, Purpose};
+use types::{FailureKind, FetchFailure, FetchOutcome, Host, Lease, Purpose, Resolution};
 
 use crate::{
     EngineError,
@@ -66,7 +66,11 @@ impl FetchStage {
         runtime.spawn(async move {
             let fetched_at = Timestamp::now();
             live.count_request();
-            let outcome = fetcher.fetch(lease.url()).await;
+            let url = lease.url().clone();
+            // A task of its own, so that a panic in it ends in a failure of this URL and not in a lease without end.
+            let outcome = tokio::spawn(async move { fetcher.fetch(&url).await })
+                .await
+                .unwrap_or_else(|_| FetchOutcome::Failed(own_fault()));
             let is_page = matches!(lease.purpose, Purpose::Page(_));
             let page = Box::new(FetchedPage {
                 lease,
@@ -93,9 +97,19 @@ impl FetchStage {
             let Ok(_permit) = resolves.acquire().await else {
                 return;
             };
-            let resolution = fetcher.resolve(&host).await;
+            let asked = host.clone();
+            let resolution = tokio::spawn(async move { fetcher.resolve(&asked).await })
+                .await
+                .unwrap_or_else(|_| Resolution::Failed(own_fault()));
             drop(owner.send(OwnerEvent::Resolved(host, resolution)));
         });
+    }
+}
+
+fn own_fault() -> FetchFailure {
+    FetchFailure {
+        kind: FailureKind::Internal,
+        detail: "the fetcher met a fault of its own".to_owned(),
     }
 }
 

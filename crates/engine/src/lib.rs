@@ -7,6 +7,7 @@ mod confirmer;
 mod crawl;
 mod error;
 mod fetching;
+mod folder;
 mod live;
 mod message;
 mod opening;
@@ -20,6 +21,7 @@ mod record;
 mod report;
 mod run;
 mod saved;
+mod watch;
 
 pub use fetcher::{ConnectTo, FetchConfig};
 pub use frontier::ScopeRule;

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -31,6 +31,8 @@ pub(crate) struct Live {
     queued: AtomicU64,
     hosts: AtomicU64,
     requests: AtomicU64,
+    unrecorded_bytes: AtomicU64,
+    is_halted: AtomicBool,
 }
 
 #[derive(Clone, Copy)]
@@ -57,6 +59,8 @@ impl Live {
             queued: AtomicU64::new(saved.counts.queued),
             hosts: AtomicU64::new(0),
             requests: AtomicU64::new(0),
+            unrecorded_bytes: AtomicU64::new(0),
+            is_halted: AtomicBool::new(false),
         }
     }
 
@@ -82,6 +86,22 @@ impl Live {
         self.requests.load(Ordering::Relaxed)
     }
 
+    /// Counts bytes that no page record speaks of: of responses that are fetched again, and of robots.txt files.
+    pub(crate) fn count_unrecorded(&self, wire_bytes: u64) {
+        self.unrecorded_bytes
+            .fetch_add(wire_bytes, Ordering::Relaxed);
+    }
+
+    /// Tells every stage to drop what it has not begun.
+    pub(crate) fn halt(&self) {
+        self.is_halted.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the crawl is to end at once.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Relaxed)
+    }
+
     /// Returns the time since this run began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
@@ -95,7 +115,12 @@ impl Live {
             || self
                 .limits
                 .max_bytes
-                .is_some_and(|max| hold(&self.saved).totals.wire_bytes >= max)
+                .is_some_and(|max| self.wire_bytes() >= max)
+    }
+
+    /// Returns the bytes of bodies on the wire, those of this run that no record speaks of included.
+    fn wire_bytes(&self) -> u64 {
+        hold(&self.saved).totals.wire_bytes + self.unrecorded_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the vital signs.

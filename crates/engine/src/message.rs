@@ -7,8 +7,6 @@ use types::{
     Disposition, FetchOutcome, Host, Lease, LeaseId, PageRecord, PageTally, QueuedUrl, Resolution,
 };
 
-use crate::EngineError;
-
 /// What reaches the owner of the workbench.
 pub(crate) enum OwnerEvent {
     /// The request of a page lease ended.
@@ -34,8 +32,6 @@ pub(crate) enum OwnerEvent {
     Stop,
     /// Stop at once.
     StopNow,
-    /// A stage failed.
-    Fatal(EngineError),
 }
 
 /// A page lease with what came of it.

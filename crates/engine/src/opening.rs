@@ -1,58 +1,52 @@
-//! Opening a crawl: the data folder, its lock, the store, and everything that is rebuilt from them.
+//! Opening a crawl: the store, and everything that is rebuilt from it.
 
-use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    path::Path,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use fastrand::Rng;
 use frontier::{SeenConfig, SeenTest, Workbench, WorkbenchConfig};
-use serde::{Deserialize, Serialize};
 use store::{CrawlIdentity, OpenedStore, Store};
 use types::{KEY_VERSION, KeySeed};
 
 use crate::{
     CrawlConfig, EngineError, StoreConfig, archive,
-    output::{Outputs, PAGES_FILE, PagesFile, WarcFiles},
+    folder::{CanonicalRules, Folder, FolderIdentity},
+    output::{Outputs, PagesFile, WarcFiles},
     saved::SavedProgress,
 };
 
-/// The file that names the crawl a data folder belongs to.
-const IDENTITY_FILE: &str = "crawl.json";
-/// The file whose lock keeps a second process out.
-const LOCK_FILE: &str = "lock";
 /// The folder of the embedded store.
 const STORE_FOLDER: &str = "store";
 
 /// An opened crawl, ready to run.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) seen: SeenTest,
+    pub(crate) seen: Arc<SeenTest>,
     pub(crate) workbench: Workbench,
     pub(crate) outputs: Outputs,
     pub(crate) saved: SavedProgress,
     pub(crate) key_seed: KeySeed,
     pub(crate) next_sequence: u64,
     pub(crate) random: Rng,
-    pub(crate) lock: File,
 }
 
-#[derive(Serialize, Deserialize)]
-struct FolderIdentity {
-    crawl_id: String,
-}
-
-/// Opens the data folder and the store, and rebuilds what lives in memory from what they hold.
-pub(crate) fn open(config: &CrawlConfig) -> Result<Opened, EngineError> {
-    fs::create_dir_all(&config.data).map_err(EngineError::file(&config.data))?;
-    let lock = lock_folder(&config.data)?;
+/// Opens the store of a crawl, and rebuilds what lives in memory from what it holds.
+pub(crate) fn open(config: &CrawlConfig, folder: &Folder) -> Result<Opened, EngineError> {
     let mut random = system_random()?;
-    let folder_id = read_identity(&config.data)?;
+    let claimed = folder.identity()?;
+    let rules = CanonicalRules::from(&config.canonical);
+    if claimed
+        .as_ref()
+        .is_some_and(|claimed| claimed.canonical != rules)
+    {
+        return Err(EngineError::Config(format!(
+            "the crawl in {} was begun with other rules of canonicalization; under these the same pages would have \
+             other keys, so go on with the rules it was begun with",
+            config.data.display()
+        )));
+    }
+    // The id is always a fresh one: a store that lacks the folder's crawl must not come to look as if it had it.
     let offered = CrawlIdentity {
-        crawl_id: folder_id
-            .clone()
-            .unwrap_or_else(|| format!("{:032x}", random.u128(..))),
+        crawl_id: format!("{:032x}", random.u128(..)),
         key_seed: random.u64(..),
         key_version: KEY_VERSION,
     };
@@ -62,12 +56,18 @@ pub(crate) fn open(config: &CrawlConfig) -> Result<Opened, EngineError> {
         progress,
     } = open_store(config, &offered)?;
     check_identity(
-        &config.data,
-        folder_id.as_deref(),
+        config,
+        folder,
+        claimed.as_ref(),
         &identity,
         progress.is_some(),
     )?;
-    write_identity(&config.data, &identity)?;
+    if claimed.is_none() {
+        folder.set_identity(&FolderIdentity {
+            crawl_id: identity.crawl_id.clone(),
+            canonical: rules,
+        })?;
+    }
     let saved = match progress {
         Some(bytes) => SavedProgress::from_bytes(&bytes)?,
         None => SavedProgress::default(),
@@ -76,34 +76,16 @@ pub(crate) fn open(config: &CrawlConfig) -> Result<Opened, EngineError> {
     let seen = rebuild_seen(config, store.as_ref(), next_sequence)?;
     let workbench = rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
     let outputs = open_outputs(config, &saved, &mut random)?;
-    let key_seed = KeySeed::new(identity.key_seed);
     Ok(Opened {
         store: Arc::from(store),
-        seen,
+        seen: Arc::new(seen),
         workbench,
         outputs,
         saved,
-        key_seed,
+        key_seed: KeySeed::new(identity.key_seed),
         next_sequence,
         random,
-        lock,
     })
-}
-
-/// Locks the folder for this process; the lock ends with the process, however it ends.
-fn lock_folder(data: &Path) -> Result<File, EngineError> {
-    let path = data.join(LOCK_FILE);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(EngineError::file(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(EngineError::FolderInUse(data.to_path_buf())),
-        Err(TryLockError::Error(error)) => Err(EngineError::file(&path)(error)),
-    }
 }
 
 /// Seeds a generator from the system, so that no site can guess the crawl's key seed.
@@ -113,36 +95,6 @@ fn system_random() -> Result<Rng, EngineError> {
         EngineError::Internal(format!("the system gave no random bytes: {error}"))
     })?;
     Ok(Rng::with_seed(u64::from_le_bytes(seed)))
-}
-
-fn read_identity(data: &Path) -> Result<Option<String>, EngineError> {
-    let path = data.join(IDENTITY_FILE);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(EngineError::file(&path)(error)),
-    };
-    let identity: FolderIdentity =
-        serde_json::from_slice(&bytes).map_err(|error| EngineError::Damaged {
-            path,
-            problem: format!("expected {{\"crawl_id\": ...}}: {error}"),
-        })?;
-    Ok(Some(identity.crawl_id))
-}
-
-/// Writes the folder's identity, whole or not at all.
-fn write_identity(data: &Path, identity: &CrawlIdentity) -> Result<(), EngineError> {
-    let path = data.join(IDENTITY_FILE);
-    if path.exists() {
-        return Ok(());
-    }
-    let folder = FolderIdentity {
-        crawl_id: identity.crawl_id.clone(),
-    };
-    let bytes = serde_json::to_vec(&folder).expect("one text always serializes");
-    let temporary = data.join("crawl.json.new");
-    fs::write(&temporary, bytes).map_err(EngineError::file(&temporary))?;
-    fs::rename(&temporary, &path).map_err(EngineError::file(&path))
 }
 
 fn open_store(config: &CrawlConfig, offered: &CrawlIdentity) -> Result<OpenedStore, EngineError> {
@@ -159,32 +111,33 @@ fn open_store(config: &CrawlConfig, offered: &CrawlIdentity) -> Result<OpenedSto
     Ok(opened)
 }
 
-/// Refuses a folder and a store that are not of one crawl, before anything of either is touched.
+/// Refuses a folder and a store that are not of one crawl, before any output is touched.
 fn check_identity(
-    data: &Path,
-    folder_id: Option<&str>,
+    config: &CrawlConfig,
+    folder: &Folder,
+    claimed: Option<&FolderIdentity>,
     identity: &CrawlIdentity,
     store_has_progress: bool,
 ) -> Result<(), EngineError> {
-    let mismatch = |folder_id: &str| EngineError::Mismatch {
-        folder: data.to_path_buf(),
-        folder_id: folder_id.to_owned(),
-        store_id: identity.crawl_id.clone(),
+    let mismatch = |folder_crawl: &str| {
+        let store_crawl = if store_has_progress {
+            format!("crawl {}", identity.crawl_id)
+        } else {
+            "no crawl yet".to_owned()
+        };
+        Err(EngineError::Mismatch {
+            folder: config.data.clone(),
+            folder_crawl: folder_crawl.to_owned(),
+            store_crawl,
+        })
     };
-    match folder_id {
-        Some(folder_id) if folder_id != identity.crawl_id => Err(mismatch(folder_id)),
-        None if store_has_progress => Err(mismatch("none")),
-        _ if !store_has_progress && has_pages(data) => Err(EngineError::Config(format!(
-            "{} holds the pages of a crawl, but the store is empty; give the store that belongs to it, \
-             or another data folder",
-            data.display()
-        ))),
-        _ => Ok(()),
+    match claimed {
+        Some(claimed) if claimed.crawl_id == identity.crawl_id => Ok(()),
+        Some(claimed) => mismatch(&format!("crawl {}", claimed.crawl_id)),
+        None if store_has_progress => mismatch("no crawl"),
+        None if folder.has_outputs() => mismatch("a crawl whose crawl.json is gone"),
+        None => Ok(()),
     }
-}
-
-fn has_pages(data: &Path) -> bool {
-    fs::metadata(data.join(PAGES_FILE)).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 fn rebuild_seen(

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 use frontier::{Action, Admission, Fetched, NextStep, PageToken, Workbench};
 use jiff::Timestamp;
 use types::{
@@ -18,7 +18,7 @@ use types::{
 };
 
 use crate::{
-    EngineError, Outcome,
+    Outcome,
     fetching::FetchStage,
     live::Live,
     message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement},
@@ -68,32 +68,27 @@ pub(crate) struct SeedBatches {
 
 impl Owner {
     /// Runs the crawl until nothing is left, a limit is reached, or it is stopped.
-    pub(crate) fn run(mut self) -> Result<Ending, EngineError> {
+    pub(crate) fn run(mut self) -> Ending {
         loop {
             let wait = self.act();
             self.live.publish_workbench(&self.workbench.stats());
             if let Some(outcome) = self.outcome() {
-                return Ok(Ending {
+                return Ending {
                     outcome,
                     is_drained: true,
-                });
+                };
             }
-            match self.events.recv_timeout(wait) {
-                Ok(event) => {
-                    if self.take_events(event)?.is_break() {
-                        let is_drained = !self.workbench.has_leases();
-                        return Ok(Ending {
-                            outcome: Outcome::Stopped,
-                            is_drained,
-                        });
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(EngineError::Internal(
-                        "every stage ended before the crawl did".to_owned(),
-                    ));
-                }
+            // This stage holds a sender itself, so the channel is never closed under it.
+            let Ok(event) = self.events.recv_timeout(wait) else {
+                continue;
+            };
+            if self.take_events(event).is_break() {
+                self.live.halt();
+                let is_drained = !self.workbench.has_leases();
+                return Ending {
+                    outcome: Outcome::Stopped,
+                    is_drained,
+                };
             }
         }
     }
@@ -129,19 +124,13 @@ impl Owner {
         if self.workbench.has_leases() {
             return None;
         }
-        if let Some(outcome) = self.ending {
-            return Some(outcome);
-        }
         let seeds_settled = self.seeds.offered == Some(self.seeds.settled);
-        if !seeds_settled {
-            return None;
-        }
-        if self.workbench.is_drained() {
+        if seeds_settled && self.workbench.is_drained() {
             return Some(Outcome::Finished);
         }
-        self.workbench
-            .is_limit_reached()
-            .then_some(Outcome::LimitReached)
+        let is_limit_reached = || seeds_settled && self.workbench.is_limit_reached();
+        self.ending
+            .or_else(|| is_limit_reached().then_some(Outcome::LimitReached))
     }
 
     /// Lets the leases drain and ends with `outcome`.
@@ -151,21 +140,18 @@ impl Owner {
     }
 
     /// Takes in what has arrived; breaks when the crawl is to stop at once.
-    fn take_events(&mut self, first: OwnerEvent) -> Result<ControlFlow<()>, EngineError> {
-        let mut next = Some(first);
+    fn take_events(&mut self, first: OwnerEvent) -> ControlFlow<()> {
+        self.take_event(first)?;
         for _ in 0..EVENTS_MAX {
-            let Some(event) = next else { break };
-            if self.take_event(event)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-            next = self.events.try_recv().ok();
+            let Ok(event) = self.events.try_recv() else {
+                break;
+            };
+            self.take_event(event)?;
         }
-        next.map_or(Ok(ControlFlow::Continue(())), |event| {
-            self.take_event(event)
-        })
+        ControlFlow::Continue(())
     }
 
-    fn take_event(&mut self, event: OwnerEvent) -> Result<ControlFlow<()>, EngineError> {
+    fn take_event(&mut self, event: OwnerEvent) -> ControlFlow<()> {
         let now = self.now();
         match event {
             OwnerEvent::Fetched(fetched) => self.take_fetched(fetched, now),
@@ -187,10 +173,9 @@ impl Owner {
             }
             OwnerEvent::SeedsOffered(batch_count) => self.seeds.offered = Some(batch_count),
             OwnerEvent::Stop => self.end(Outcome::Stopped),
-            OwnerEvent::StopNow => return Ok(ControlFlow::Break(())),
-            OwnerEvent::Fatal(error) => return Err(error),
+            OwnerEvent::StopNow => return ControlFlow::Break(()),
         }
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
     }
 
     /// Decides what becomes of a page's outcome.
@@ -199,7 +184,7 @@ impl Owner {
             .workbench
             .fetched(fetched.lease.id, summary(&fetched.outcome), now);
         match (step, &fetched.outcome) {
-            (NextStep::Retry, _) => {}
+            (NextStep::Retry, outcome) => self.live.count_unrecorded(wire_bytes(outcome)),
             (NextStep::GiveUp, FetchOutcome::Failed(failure)) => {
                 let failure = failure.clone();
                 let FetchedPage {
@@ -214,7 +199,8 @@ impl Owner {
     }
 
     fn disregard(&mut self, lease: Lease, failure: &FetchFailure) {
-        // A host that cannot be reached failed; what robots.txt forbids was never to be requested.
+        // What robots.txt forbids was never to be requested, and a host that was given up had no say; all else that
+        // ends without a request failed.
         let disposition = match failure.kind {
             FailureKind::RobotsDisallowed
             | FailureKind::RobotsUnreachable
@@ -253,6 +239,15 @@ impl Owner {
             },
         };
         drop(self.commit.send(Box::new(settlement)));
+    }
+}
+
+/// Returns the bytes of a body on the wire.
+fn wire_bytes(outcome: &FetchOutcome) -> u64 {
+    match outcome {
+        FetchOutcome::Response(response) => response.wire_body.len() as u64,
+        FetchOutcome::Redirect(redirect) => redirect.response.wire_body.len() as u64,
+        FetchOutcome::Failed(_) => 0,
     }
 }
 

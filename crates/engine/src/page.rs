@@ -1,20 +1,27 @@
 //! The parse stage: plain threads that turn outcomes into settlements. Whatever is hot about a link happens here:
 //! decoding, parsing, canonicalization and the seen test, a page at a time.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use crossbeam_channel::{Receiver, Sender};
 use frontier::{Admission, PageToken, RobotsAnswer, Scope, SeenTest};
+use jiff::Timestamp;
 use parser::Parser;
 use robots::Rules;
 use types::{
     Candidate, CanonicalUrl, Canonicalizer, Disposition, FailureKind, FetchFailure, FetchOutcome,
-    KeySeed, LeaseId, Outlink, PageTally, ParsedPage, Purpose, QueuedUrl, Redirect, RejectReason,
-    Response, Via,
+    KeySeed, Outlink, PageRecord, PageTally, ParsedPage, Purpose, QueuedUrl, Redirect,
+    RejectReason, Response, Truncation, Via,
 };
 
 use crate::{
     archive::Archivist,
+    live::Live,
     message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement, SideMessage},
     record,
 };
@@ -30,6 +37,7 @@ pub(crate) struct ParseStage {
     pub(crate) product_token: String,
     pub(crate) obey_nofollow: bool,
     pub(crate) archivist: Option<Archivist>,
+    pub(crate) live: Arc<Live>,
 }
 
 /// Where a parse thread sends what it makes.
@@ -51,6 +59,9 @@ impl ParseStage {
     /// Runs until every sender of jobs is gone, or nobody takes the results any more.
     pub(crate) fn run(&self, jobs: &Receiver<ParseJob>, outlets: &ParseOutlets) {
         for job in jobs {
+            if self.live.is_halted() {
+                return;
+            }
             let is_taken = match job {
                 ParseJob::Page(fetched) => self.take_page(*fetched, outlets),
                 ParseJob::Robots(fetched) => self.take_robots(*fetched, outlets),
@@ -85,7 +96,7 @@ impl ParseStage {
         };
         let mut record = record::of_response(&queued, &answer.response, fetched_at);
         let mut tally = PageTally::default();
-        let candidates = self.candidates(&queued, &answer, &mut record, &mut tally);
+        let candidates = self.guarded_candidates(&queued, &answer, &mut record, &mut tally);
         let token = PageToken(lease.id.0);
         let admission = self.seen.admit(token, candidates, &self.scope, &mut tally);
         record.fresh_count = admission.fresh.len() as u64;
@@ -115,12 +126,33 @@ impl ParseStage {
             .ok()
     }
 
+    /// Extracts the candidates of an answer. A page on which the parser panics is recorded as failed, and the crawl
+    /// goes on: otherwise it would end the crawl in every run.
+    fn guarded_candidates(
+        &self,
+        queued: &QueuedUrl,
+        answer: &Answer,
+        record: &mut PageRecord,
+        tally: &mut PageTally,
+    ) -> Vec<Candidate> {
+        let before = record.clone();
+        let work = AssertUnwindSafe(|| self.candidates(queued, answer, record, tally));
+        catch_unwind(work).unwrap_or_else(|_| {
+            *record = before;
+            *tally = PageTally::default();
+            record.disposition = Disposition::Failed;
+            record.error = Some(FailureKind::Internal);
+            record.error_detail = Some("the page could not be parsed".to_owned());
+            Vec::new()
+        })
+    }
+
     /// Extracts the candidates of an answer and completes the record.
     fn candidates(
         &self,
         queued: &QueuedUrl,
         answer: &Answer,
-        record: &mut types::PageRecord,
+        record: &mut PageRecord,
         tally: &mut PageTally,
     ) -> Vec<Candidate> {
         let response = &answer.response;
@@ -196,7 +228,7 @@ impl ParseStage {
         &self,
         queued: &QueuedUrl,
         parsed: ParsedPage,
-        record: &mut types::PageRecord,
+        record: &mut PageRecord,
         tally: &mut PageTally,
     ) -> Vec<Candidate> {
         record.title = parsed.title;
@@ -234,13 +266,16 @@ impl ParseStage {
         }
     }
 
-    /// Offers one batch of seeds under a token of its own; `None` when the next stage is gone.
+    /// Offers one batch of seeds under a token of its own; `None` when the crawl ends at once.
     pub(crate) fn offer_seeds(
         &self,
         token: PageToken,
         seeds: &[CanonicalUrl],
         outlets: &ParseOutlets,
     ) -> Option<()> {
+        if self.live.is_halted() {
+            return None;
+        }
         let candidates = seeds
             .iter()
             .map(|url| Candidate {
@@ -276,41 +311,60 @@ impl ParseStage {
             let members = archivist.aside(lease.url(), response, fetched_at);
             outlets.side.send(SideMessage::Archive(members)).ok()?;
         }
+        let wire_bytes = response_of(&outcome).map_or(0, |response| response.wire_body.len());
+        self.live.count_unrecorded(wire_bytes as u64);
         let answer = self.robots_answer(lease.url(), outcome);
         outlets
             .owner
-            .send(OwnerEvent::Robots(LeaseId(lease.id.0), answer))
+            .send(OwnerEvent::Robots(lease.id, answer))
             .ok()
     }
 
     /// Reads a robots.txt answer by RFC 9309, section 2.3.1.
     fn robots_answer(&self, url: &CanonicalUrl, outcome: FetchOutcome) -> RobotsAnswer {
         match outcome {
-            FetchOutcome::Failed(failure) => RobotsAnswer::Unreachable(failure),
+            FetchOutcome::Failed(failure) => unreachable(failure, None),
             FetchOutcome::Redirect(redirect) => {
-                match self
+                let target = self
                     .canonicalizer
-                    .resolve(&url.to_url(), &redirect.location)
-                {
-                    Ok(target) => RobotsAnswer::Redirect(target),
-                    Err(_) => RobotsAnswer::Unavailable,
-                }
+                    .resolve(&url.to_url(), &redirect.location);
+                target.map_or(RobotsAnswer::Unavailable, RobotsAnswer::Redirect)
             }
             FetchOutcome::Response(response) => match response.status {
-                200..300 => match self.decode(&response) {
-                    Ok(body) => {
-                        RobotsAnswer::Rules(Arc::new(Rules::parse(&body, &self.product_token)))
-                    }
-                    Err(failure) => RobotsAnswer::Unreachable(failure),
-                },
-                429 | 500.. => RobotsAnswer::Unreachable(FetchFailure {
-                    kind: FailureKind::ServerError,
-                    detail: format!("status {}", response.status),
-                }),
+                200..300 => self.robots_rules(&response),
+                429 | 500.. => {
+                    let retry_after = record::retry_after(&response, Timestamp::now());
+                    let detail = format!("status {}", response.status);
+                    unreachable(failure(FailureKind::ServerError, detail), retry_after)
+                }
                 _ => RobotsAnswer::Unavailable,
             },
         }
     }
+
+    /// Reads the rules of a file. One that broke off could miss any rule, and its last could be cut; one at the cap on
+    /// bodies is longer than what is read of it anyway.
+    fn robots_rules(&self, response: &Response) -> RobotsAnswer {
+        if let Some(Truncation::Time | Truncation::Disconnect) = response.truncation {
+            let detail = "the file broke off".to_owned();
+            return unreachable(failure(FailureKind::Disconnected, detail), None);
+        }
+        match self.decode(response) {
+            Ok(body) => RobotsAnswer::Rules(Arc::new(Rules::parse(&body, &self.product_token))),
+            Err(failure) => unreachable(failure, None),
+        }
+    }
+}
+
+const fn unreachable(failure: FetchFailure, retry_after: Option<Duration>) -> RobotsAnswer {
+    RobotsAnswer::Unreachable {
+        failure,
+        retry_after,
+    }
+}
+
+const fn failure(kind: FailureKind, detail: String) -> FetchFailure {
+    FetchFailure { kind, detail }
 }
 
 /// Returns where an outlink leads, or why it is not followed.

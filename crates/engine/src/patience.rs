@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use store::StoreError;
 
-use crate::EngineError;
+use crate::{EngineError, live::Live};
 
 /// The first pause; each further one is twice as long, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -13,16 +13,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Tries in all: about a minute.
 const TRIES: u32 = 18;
 
-/// Calls `operation` again while the store says that it is unavailable, for about a minute.
+/// Calls `operation` again while the store says that it is unavailable, for about a minute, or until the crawl is to
+/// end at once.
 ///
 /// The operations of the store may be repeated: reads, and commits that are idempotent.
 pub(crate) fn patiently<T>(
+    live: &Live,
     operation: impl Fn() -> Result<T, StoreError>,
 ) -> Result<T, EngineError> {
     let mut pause = PAUSE_FIRST;
     for _ in 1..TRIES {
         match operation() {
-            Err(StoreError::Unavailable(_)) => thread::sleep(pause),
+            Err(StoreError::Unavailable(_)) if !live.is_halted() => thread::sleep(pause),
             result => return result.map_err(EngineError::Store),
         }
         pause = (pause * 2).min(PAUSE_MAX);

@@ -91,7 +91,7 @@ fn media_type(response: &Response) -> Option<String> {
 /// Returns the pause that a response asks for (RFC 9110, section 10.2.3): seconds, or a date.
 pub(crate) fn retry_after(response: &Response, now: Timestamp) -> Option<Duration> {
     let value = response.headers.get_str("retry-after")?.trim();
-    if value.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than a number holds ask for longer than anyone waits; the caller caps it.
         return Some(Duration::from_secs(
             value.parse().unwrap_or(u64::from(u32::MAX)),
@@ -135,6 +135,7 @@ mod tests {
             "a past date"
         );
         assert_eq!(pause("soon"), None);
+        assert_eq!(pause(""), None);
         assert!(
             pause("99999999999999999999999")
                 .is_some_and(|pause| pause > Duration::from_secs(1 << 30))

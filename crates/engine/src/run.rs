@@ -1,7 +1,6 @@
 //! The supervisor of a crawl: runs the stages on their threads, ends them in order, and writes the report.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -17,9 +16,9 @@ use crate::{
     StoreReport,
     committer::Committer,
     confirmer,
-    crawl::spawn,
     live::Live,
     message::{OwnerEvent, ParseJob, Settlement, SideMessage},
+    opening::Opened,
     output::{PAGES_FILE, WARC_FOLDER},
     owner::{Ending, Owner, RefillRequest},
     page::{ParseOutlets, ParseStage},
@@ -27,6 +26,7 @@ use crate::{
     ratio::per_second,
     report,
     saved::SavedProgress,
+    watch::{Watch, panicked},
 };
 
 /// Events of the owner that may wait; senders block beyond, and the owner never does.
@@ -35,8 +35,8 @@ const OWNER_EVENTS_MAX: usize = 4_096;
 const SIDE_MESSAGES_MAX: usize = 64;
 /// Batches of suspects that may wait.
 const SUSPECT_BATCHES_MAX: usize = 1_024;
-/// Refills that may wait: more than hosts are active at a time, so that the owner never blocks.
-const REFILLS_MAX: usize = 16_384;
+/// Refills that may wait: more than the workbench has under way at a time (64), so that the owner never blocks.
+const REFILLS_MAX: usize = 256;
 /// Seeds in one batch.
 const SEED_BATCH: usize = 1_000;
 
@@ -54,7 +54,7 @@ impl Channels {
     /// Makes the channels; those of the owner have room for every lease.
     pub(crate) fn new(config: &CrawlConfig) -> Self {
         // Each lease has at most one message in either channel.
-        let leases = (config.leases_in_force() + config.concurrency) as usize + 1;
+        let leases = config.leases_in_force() as usize + config.concurrency as usize + 1;
         Self {
             owner: bounded(OWNER_EVENTS_MAX),
             parse: bounded(leases),
@@ -86,28 +86,22 @@ pub(crate) struct Run {
 
 impl Run {
     /// Remembers the progress of earlier runs.
-    pub(crate) fn new(
-        config: CrawlConfig,
-        live: &Arc<Live>,
-        seen: &Arc<SeenTest>,
-        store: &Arc<dyn Store>,
-        before: &SavedProgress,
-    ) -> Self {
+    pub(crate) fn new(config: CrawlConfig, live: &Arc<Live>, opened: &Opened) -> Self {
         Self {
             config,
             live: Arc::clone(live),
-            seen: Arc::clone(seen),
-            store: Arc::clone(store),
-            before: before.clone(),
+            seen: Arc::clone(&opened.seen),
+            store: Arc::clone(&opened.store),
+            before: opened.saved.clone(),
         }
     }
 
-    /// Returns the cap on leases in force.
-    pub(crate) fn leases_max(&self) -> u32 {
-        self.config.leases_in_force()
+    /// Returns the settings.
+    pub(crate) const fn config(&self) -> &CrawlConfig {
+        &self.config
     }
 
-    /// Runs every stage to its end. A stage that fails tells the owner, which ends the crawl.
+    /// Runs every stage to its end. A stage that fails ends the crawl, and its error is the crawl's.
     pub(crate) fn supervise(&self, stages: Stages) -> Result<Report, EngineError> {
         let Stages {
             committer,
@@ -116,61 +110,97 @@ impl Run {
             seeds,
             channels,
         } = stages;
-        let Channels {
-            owner: (events, _),
-            parse,
-            commit,
-            side,
-            suspects,
-            refill,
-        } = channels;
-        drop((parse.0, refill.0));
-        let parse_stage = Arc::new(parse_stage);
-        let outlets = ParseOutlets {
-            owner: events.clone(),
-            commit: commit.0,
-            side: side.0.clone(),
-            suspects: suspects.0,
-        };
         let (saved_sender, saved) = bounded(1);
-        let mut threads = vec![stage("commit", &events, move || {
-            drop(saved_sender.send(committer.run(&commit.1, &side.1)?));
-            Ok(())
-        })?];
-        let (store, seen) = (Arc::clone(&self.store), Arc::clone(&self.seen));
-        let (suspects, side) = (suspects.1, side.0);
-        threads.push(stage("confirm", &events, move || {
-            confirmer::run(store.as_ref(), &seen, &suspects, &side)
-        })?);
-        let (store, events_of_refill) = (Arc::clone(&self.store), events.clone());
-        threads.push(stage("refill", &events, move || {
-            run_refills(store.as_ref(), &refill.1, &events_of_refill)
-        })?);
-        for _ in 0..self.parse_thread_count() {
-            let (stage_of_thread, jobs, outlets) =
-                (Arc::clone(&parse_stage), parse.1.clone(), outlets.clone());
-            threads.push(stage("parse", &events, move || {
-                stage_of_thread.run(&jobs, &outlets);
-                Ok(())
-            })?);
-        }
-        drop(parse.1);
-        threads.push(stage("seeds", &events, move || {
-            offer_seeds(&parse_stage, &seeds, &outlets);
-            Ok(())
-        })?);
-        drop(events);
-        let ending = catch_unwind(AssertUnwindSafe(|| owner.run()))
-            .unwrap_or_else(|panic| Err(panicked("owner", &panic)));
-        for thread in threads {
-            // A panic inside was caught and told to the owner.
-            drop(thread.join());
+        let watch = Watch::new(channels.owner.0.clone(), &self.live);
+        let threads = self.start_stages(
+            committer,
+            parse_stage,
+            seeds,
+            channels,
+            &watch,
+            saved_sender,
+        );
+        let ending = threads.and_then(|threads| {
+            let ending = catch_unwind(AssertUnwindSafe(|| owner.run()))
+                .map_err(|panic| panicked("owner", panic.as_ref()));
+            if ending.is_err() {
+                self.live.halt();
+            }
+            for thread in threads {
+                // A panic inside was caught and is among the faults.
+                drop(thread.join());
+            }
+            ending
+        });
+        if let Some(fault) = watch.first_fault() {
+            return Err(fault);
         }
         let ending = ending?;
         let saved = saved.recv().map_err(|_| {
             EngineError::Internal("the commit stage ended without its progress".to_owned())
         })?;
         self.conclude(ending, saved)
+    }
+
+    /// Starts every stage but the owner's. Each holds the channel ends that it needs and no other: a channel whose last
+    /// sender or receiver is gone is how a stage learns that the crawl ends.
+    fn start_stages(
+        &self,
+        committer: Committer,
+        parse_stage: ParseStage,
+        seeds: Vec<CanonicalUrl>,
+        channels: Channels,
+        watch: &Watch,
+        saved: Sender<SavedProgress>,
+    ) -> Result<Vec<JoinHandle<()>>, EngineError> {
+        let Channels {
+            owner: (events, owner_events),
+            parse: (parse_sender, jobs),
+            commit: (settlements_sender, settlements),
+            side: (side, side_messages),
+            suspects: (suspects_sender, suspects),
+            refill: (refill_sender, refills),
+        } = channels;
+        drop((owner_events, parse_sender, refill_sender));
+        let outlets = ParseOutlets {
+            owner: events.clone(),
+            commit: settlements_sender,
+            side: side.clone(),
+            suspects: suspects_sender,
+        };
+        let mut threads = vec![watch.stage("commit", move || {
+            drop(saved.send(committer.run(&settlements, &side_messages)?));
+            Ok(())
+        })?];
+        let (store, seen, live) = self.shared();
+        threads.push(watch.stage("confirm", move || {
+            confirmer::run(store.as_ref(), &seen, &live, &suspects, &side)
+        })?);
+        let (store, _, live) = self.shared();
+        threads.push(watch.stage("refill", move || {
+            run_refills(store.as_ref(), &live, &refills, &events)
+        })?);
+        let parse_stage = Arc::new(parse_stage);
+        for _ in 0..self.parse_thread_count() {
+            let (stage, jobs, outlets) = (Arc::clone(&parse_stage), jobs.clone(), outlets.clone());
+            threads.push(watch.stage("parse", move || {
+                stage.run(&jobs, &outlets);
+                Ok(())
+            })?);
+        }
+        threads.push(watch.stage("seeds", move || {
+            offer_seeds(&parse_stage, &seeds, &outlets);
+            Ok(())
+        })?);
+        Ok(threads)
+    }
+
+    fn shared(&self) -> (Arc<dyn Store>, Arc<SeenTest>, Arc<Live>) {
+        (
+            Arc::clone(&self.store),
+            Arc::clone(&self.seen),
+            Arc::clone(&self.live),
+        )
     }
 
     fn parse_thread_count(&self) -> usize {
@@ -184,15 +214,21 @@ impl Run {
             saved.leases_at_risk = 0;
         }
         saved.is_finished = ending.outcome == Outcome::Finished;
+        if saved.is_finished && saved.counts.queued != 0 {
+            return Err(EngineError::Internal(format!(
+                "nothing is left to fetch, but {} URLs are queued in the store",
+                saved.counts.queued
+            )));
+        }
         let progress = saved.to_bytes();
-        patiently(|| {
+        patiently(&self.live, || {
             self.store.commit(&CommitBatch {
                 notes: &[],
                 finished: &[],
                 progress: &progress,
             })
         })?;
-        patiently(|| self.store.sync())?;
+        patiently(&self.live, || self.store.sync())?;
         let nothing_done = self.live.request_count() == 0
             && saved.counts.finished() == self.before.counts.finished();
         let outcome = if saved.is_finished && self.before.is_finished && nothing_done {
@@ -230,7 +266,7 @@ impl Run {
             filter: FilterReport::new(&self.seen.stats(), &saved.counts),
             counts: saved.counts,
             store: StoreReport::new(backend, self.store.counters()),
-            leases_max: u64::from(self.leases_max()),
+            leases_max: u64::from(self.config.leases_in_force()),
             resumed_leases_max: self.before.leases_at_risk,
             peak_memory_bytes: report::peak_memory_bytes(),
             outputs: OutputReport {
@@ -244,39 +280,15 @@ impl Run {
     }
 }
 
-/// Runs `work` on a thread; when it fails or panics, the owner hears of it and ends the crawl.
-fn stage(
-    name: &'static str,
-    events: &Sender<OwnerEvent>,
-    work: impl FnOnce() -> Result<(), EngineError> + Send + 'static,
-) -> Result<JoinHandle<()>, EngineError> {
-    let events = events.clone();
-    spawn(name, move || {
-        let result = catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|panic| Err(panicked(name, &panic)));
-        if let Err(error) = result {
-            drop(events.send(OwnerEvent::Fatal(error)));
-        }
-    })
-}
-
-fn panicked(name: &str, panic: &Box<dyn Any + Send>) -> EngineError {
-    let words = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message");
-    EngineError::Internal(format!("the {name} stage panicked: {words}"))
-}
-
 /// Reads queues from the store until no one asks any more.
 fn run_refills(
     store: &dyn Store,
+    live: &Live,
     requests: &Receiver<RefillRequest>,
     events: &Sender<OwnerEvent>,
 ) -> Result<(), EngineError> {
     for RefillRequest { host, from, limit } in requests {
-        let urls = patiently(|| store.read_queue(&host, from, limit))?;
+        let urls = patiently(live, || store.read_queue(&host, from, limit))?;
         if events.send(OwnerEvent::Refilled(host, urls)).is_err() {
             break;
         }

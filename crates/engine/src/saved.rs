@@ -56,11 +56,18 @@ pub(crate) struct OutputPositions {
 impl SavedProgress {
     /// Reads stored bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, EngineError> {
-        serde_json::from_slice(bytes).map_err(|error| {
+        let corrupt = |problem: String| {
             EngineError::Store(store::StoreError::Corrupt(format!(
-                "the crawl's progress: {error}"
+                "the crawl's progress: {problem}"
             )))
-        })
+        };
+        let saved: Self =
+            serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
+        if saved.counts.identity_holds() {
+            Ok(saved)
+        } else {
+            Err(corrupt("its accounts do not add up".to_owned()))
+        }
     }
 
     /// Returns the bytes to store.

@@ -25,6 +25,8 @@ pub struct FetchConfig {
     pub head_bytes_max: usize,
     /// Whether addresses outside the public internet may be connected to.
     pub allow_private_addresses: bool,
+    /// Whether the limit per IP address leaves out loopback addresses, the proxy, and addresses that `connect_to` names.
+    pub exempts_own_addresses: bool,
     /// Where to connect instead; the first rule that matches wins. A matched URL is not sent through the proxy.
     pub connect_to: Vec<ConnectTo>,
     /// Certificates in PEM that are trusted beside the system's.
@@ -52,6 +54,7 @@ impl Default for FetchConfig {
             decoded_bytes_max: 50 << 20,
             head_bytes_max: 64 << 10,
             allow_private_addresses: false,
+            exempts_own_addresses: true,
             connect_to: Vec::new(),
             ca_pem: None,
             proxy: None,

@@ -2,7 +2,7 @@
 
 use std::{error::Error, io};
 
-use types::{FailureKind, FetchFailure};
+use types::{FailureKind, FetchFailure, is_unprintable};
 
 use crate::{address::RefusedAddress, names::LookupError};
 
@@ -13,15 +13,16 @@ const DETAIL_CHARS_MAX: usize = 200;
 
 /// Makes a failure whose detail is cleaned and bounded.
 pub(crate) fn failure(kind: FailureKind, detail: &str) -> FetchFailure {
-    // Bidirectional controls reorder a terminal's line as effectively as escape sequences do.
-    let is_unsafe = |character: char| {
-        character.is_control()
-            || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let detail = detail
         .chars()
         .take(DETAIL_CHARS_MAX)
-        .map(|character| if is_unsafe(character) { ' ' } else { character })
+        .map(|character| {
+            if is_unprintable(character) {
+                ' '
+            } else {
+                character
+            }
+        })
         .collect();
     FetchFailure { kind, detail }
 }

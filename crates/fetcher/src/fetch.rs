@@ -1,6 +1,9 @@
 //! The fetcher: one URL in, one outcome out.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use http::{HeaderValue, Version};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -90,12 +93,17 @@ impl Fetcher {
     }
 }
 
+/// Stands for the proxy where its address counts: all hosts behind it share the limit of one address.
+const PROXY_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 impl Inner {
     async fn resolve(&self, host: &Host) -> Result<Resolution, FetchFailure> {
+        let exempts = self.config.exempts_own_addresses;
         let address = match self.routes.way(host)? {
-            Way::Exempt => return Ok(Resolution::Exempt),
+            Way::Proxied | Way::Pinned(_) if exempts => return Ok(Resolution::Exempt),
+            Way::Proxied => PROXY_ADDRESS,
             Way::Literal(address) => address,
-            Way::Named(carrier) => {
+            Way::Pinned(carrier) | Way::Named(carrier) => {
                 let looking = timeout(
                     self.config.connect_timeout,
                     carrier.resolver.addresses(host.name()),
@@ -119,7 +127,7 @@ impl Inner {
         };
         // The same machine, whichever way the address is written, has one limit.
         let address = address.to_canonical();
-        Ok(if address.is_loopback() {
+        Ok(if exempts && address.is_loopback() {
             Resolution::Exempt
         } else {
             Resolution::Address(address)

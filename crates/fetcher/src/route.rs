@@ -39,8 +39,10 @@ pub(crate) struct Route<'a> {
 /// How a host is reached.
 #[derive(Debug)]
 pub(crate) enum Way<'a> {
-    /// At an address that the user named, or by a proxy.
-    Exempt,
+    /// By a proxy.
+    Proxied,
+    /// At an address that the user named; the carrier's resolver returns it.
+    Pinned(&'a Carrier),
     /// At this address, as the URL says.
     Literal(IpAddr),
     /// At the addresses that the carrier's resolver returns.
@@ -80,8 +82,8 @@ impl Routes {
     /// Says how a host is reached, or that it must not be.
     pub(crate) fn way(&self, host: &Host) -> Result<Way<'_>, FetchFailure> {
         let rule = self.rule_for(host);
-        if rule.is_some_and(|(rule, _)| rule.to_host.is_some()) {
-            return Ok(Way::Exempt);
+        if let Some((_, carrier)) = rule.filter(|(rule, _)| rule.to_host.is_some()) {
+            return Ok(Way::Pinned(carrier));
         }
         let name = bare(host.name());
         let literal: Option<IpAddr> = name.parse().ok();
@@ -94,7 +96,7 @@ impl Routes {
                 if name == "localhost" || name.ends_with(".localhost") {
                     self.guard(name, IpAddr::from([127, 0, 0, 1]))?;
                 }
-                Ok(Way::Exempt)
+                Ok(Way::Proxied)
             }
             (_, Some(address)) => Ok(Way::Literal(address)),
             (Some((_, carrier)), None) => Ok(Way::Named(carrier)),

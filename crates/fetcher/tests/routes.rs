@@ -105,6 +105,21 @@ async fn hosts_resolve_to_the_address_that_the_limit_counts() {
         resolve(&open, &format!("http://{}.example", "a".repeat(64))).await,
         "dns"
     );
+    // Where the limit was asked for, nothing is exempt from it.
+    let counted = fetcher(FetchConfig {
+        exempts_own_addresses: false,
+        ..guarded(&["moved.example::127.0.0.1:".to_owned()])
+    });
+    assert_eq!(
+        resolve(&counted, "https://moved.example").await,
+        "127.0.0.1"
+    );
+    let counted = fetcher(FetchConfig {
+        exempts_own_addresses: false,
+        proxy: Some("http://127.0.0.1:9".to_owned()),
+        ..guarded(&[])
+    });
+    assert_eq!(resolve(&counted, "https://any.example").await, "0.0.0.0");
     // A rule that moves the port alone names no address: the guard and the limit stay.
     assert_eq!(
         resolve(&fetcher(guarded(&[":::9".to_owned()])), "http://localhost").await,

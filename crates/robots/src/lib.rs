@@ -16,7 +16,8 @@ pub struct Rules(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    matcher: Robots,
+    /// At least one; the rules of a large file are spread over several.
+    matchers: Vec<Robots>,
     crawl_delay: Option<Duration>,
     sitemaps: Vec<String>,
     size_bytes: usize,
@@ -31,10 +32,14 @@ impl Rules {
     #[must_use]
     pub fn parse(bytes: &[u8], product_token: &str) -> Self {
         let file = lines::normalize(bytes, product_token);
-        let matcher = Robots::parse(&file.rules, Agent::Exact("*"));
-        let rule_bytes: usize = matcher
-            .rules()
+        let matchers: Vec<Robots> = file
+            .rule_files
             .iter()
+            .map(|rules| Robots::parse(rules, Agent::Exact("*")))
+            .collect();
+        let rule_bytes: usize = matchers
+            .iter()
+            .flat_map(Robots::rules)
             .map(|rule| size_of::<Rule>() + rule.pattern().len())
             .sum();
         let sitemap_bytes: usize = file
@@ -43,7 +48,7 @@ impl Rules {
             .map(|text| size_of::<String>() + text.len())
             .sum();
         Self(Arc::new(Inner {
-            matcher,
+            matchers,
             crawl_delay: file.crawl_delay,
             sitemaps: file.sitemaps,
             size_bytes: size_of::<Inner>() + rule_bytes + sitemap_bytes,
@@ -65,7 +70,7 @@ impl Rules {
     fn without_file(matcher: Robots) -> Self {
         let size_bytes = size_of::<Inner>();
         Self(Arc::new(Inner {
-            matcher,
+            matchers: vec![matcher],
             crawl_delay: None,
             sitemaps: Vec::new(),
             size_bytes,
@@ -78,9 +83,17 @@ impl Rules {
     /// `/robots.txt` itself is always allowed.
     #[must_use]
     pub fn allows(&self, path_and_query: &str) -> bool {
+        let path = literal_wildcards(path_and_query);
+        if let [matcher] = self.0.matchers.as_slice() {
+            return matcher.is_allowed(&path);
+        }
+        // Each matcher names its own deciding rule; the same order decides between them.
         self.0
-            .matcher
-            .is_allowed(&literal_wildcards(path_and_query))
+            .matchers
+            .iter()
+            .filter_map(|matcher| matcher.matching_rule(&path))
+            .max_by_key(|rule| (rule.pattern().len(), rule.is_allow()))
+            .is_none_or(|rule| rule.is_allow() || path == "/robots.txt")
     }
 
     /// Returns the pause that the file asks for between requests: finite, at least zero, and not capped.
@@ -115,7 +128,7 @@ fn literal_wildcards(path: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{fmt::Write as _, time::Duration};
 
     use super::{ROBOTS_BYTES_MAX, Rules};
 
@@ -209,5 +222,27 @@ mod tests {
         assert!(Rules::disallow_all().allows("/robots.txt"));
         assert!(!allows("User-agent: *\nDisallow: /", "/"));
         assert!(allows("User-agent: *\nDisallow: /", "/robots.txt"));
+    }
+
+    #[test]
+    fn no_rule_of_a_file_within_the_limit_is_lost() {
+        for (line, blocked) in [("Disallow:/", "/"), ("Disallow:*/$a", "/x/$a")] {
+            let mut file = "User-agent: *\n".to_owned();
+            let mut count = 0;
+            while file.len() < ROBOTS_BYTES_MAX - 100 {
+                writeln!(file, "{line}{count}").expect("a string takes all");
+                count += 1;
+            }
+            file.push_str("Allow: /\n");
+            let rules = Rules::parse(file.as_bytes(), "bloomcrawl");
+            for index in [0, 1, count / 2, count - 2, count - 1] {
+                assert!(
+                    !rules.allows(&format!("{blocked}{index}")),
+                    "{line}{index} of {count}"
+                );
+            }
+            assert!(rules.allows("/free"));
+            assert!(rules.allows("/robots.txt"));
+        }
     }
 }

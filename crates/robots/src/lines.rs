@@ -7,8 +7,9 @@ use crate::ROBOTS_BYTES_MAX;
 /// What a file says to one crawler.
 #[derive(Debug, Default)]
 pub(crate) struct OwnLines {
-    /// A file with one group, `*`, that holds the crawler's rules.
-    pub(crate) rules: Vec<u8>,
+    /// Files with one group, `*`, that together hold the crawler's rules. Rules in plain form may be longer than they
+    /// were written, so one file could pass the matcher's own limit and lose its last rules.
+    pub(crate) rule_files: Vec<Vec<u8>>,
     pub(crate) crawl_delay: Option<Duration>,
     pub(crate) sitemaps: Vec<String>,
 }
@@ -42,6 +43,9 @@ const SPELLINGS: [(&[u8], Field); 17] = [
     (b"site-map", Field::Sitemap),
     (b"site map", Field::Sitemap),
 ];
+
+/// The line that begins a group for every crawler.
+const GROUP_LINE: &[u8] = b"user-agent: *\n";
 
 /// Whom the current group speaks to.
 #[derive(Clone, Copy, Default)]
@@ -109,13 +113,25 @@ pub(crate) fn normalize(bytes: &[u8], product_token: &str) -> OwnLines {
         }
     }
     let chosen = if ours.is_named { ours } else { everyones };
-    let mut rules = b"user-agent: *\n".to_vec();
-    rules.extend_from_slice(&chosen.rules);
     OwnLines {
-        rules,
+        rule_files: rule_files(&chosen.rules),
         crawl_delay: chosen.crawl_delay,
         sitemaps,
     }
+}
+
+/// Splits rules into files that the matcher reads whole.
+fn rule_files(rules: &[u8]) -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    let mut file = GROUP_LINE.to_vec();
+    for line in rules.split_inclusive(|byte| *byte == b'\n') {
+        if file.len() + line.len() > robotxt::BYTE_LIMIT && file.len() > GROUP_LINE.len() {
+            files.push(std::mem::replace(&mut file, GROUP_LINE.to_vec()));
+        }
+        file.extend_from_slice(line);
+    }
+    files.push(file);
+    files
 }
 
 /// Cuts the file at the last line end within the limit.

@@ -10,7 +10,7 @@ use crate::{StoreCounters, StoreError};
 /// queue. Whatever [`Store::commit`] has returned from survives the death of the process. A callback must not call
 /// the store.
 pub trait Store: Send + Sync {
-    /// Says which of `keys` (sorted ascending, distinct) the store has; one round trip. The answer has one entry a key,
+    /// Says which of `keys` (sorted ascending, distinct) the store has; one round trip for up to 10,000. The answer has one entry a key,
     /// in order. Every key of a commit that returned before this call began is found.
     ///
     /// # Errors
@@ -26,6 +26,9 @@ pub trait Store: Send + Sync {
     ///
     /// Fails when the backend does; nothing of the batch is stored then, or all of it, if only the answer was lost.
     fn commit(&self, batch: &CommitBatch<'_>) -> Result<(), StoreError>;
+
+    /// Returns whether a commit that has returned survives a power cut, without [`Store::sync`].
+    fn is_durable_at_commit(&self) -> bool;
 
     /// Makes all that was committed survive a power cut as well.
     ///

@@ -75,9 +75,9 @@ pub struct CrawlCounts {
     pub queued: u64,
     /// URLs being fetched, parsed or settled.
     pub leased: u64,
-    /// URLs that ended with a response.
+    /// URLs that ended with a usable response: any status below 500 but 429, and a body that could be decoded.
     pub succeeded: u64,
-    /// URLs that ended without.
+    /// URLs that ended without one.
     pub failed: u64,
     /// URLs that were never requested.
     pub disregarded: u64,

@@ -9,6 +9,7 @@ mod key;
 mod outcome;
 mod page;
 mod queue;
+mod text;
 
 pub use candidate::{Candidate, RejectReason, Verdict, Via};
 pub use canonical::{CanonicalOptions, CanonicalUrl, Canonicalizer, QueryEncoder, UrlRejection};
@@ -21,3 +22,4 @@ pub use outcome::{
 };
 pub use page::{Directives, Disposition, LinkKind, Outlink, PageRecord, ParsedPage, WarcLocation};
 pub use queue::{Lease, LeaseId, Purpose, QueuePosition, QueuedUrl};
+pub use text::is_unprintable;

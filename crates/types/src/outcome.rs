@@ -130,7 +130,7 @@ impl Headers {
 pub enum Resolution {
     /// The address that connections will go to, and that the per-IP limit counts.
     Address(IpAddr),
-    /// No limit per IP applies: loopback, a proxy, or an address given by `--connect-to`.
+    /// No limit per IP applies: loopback, a proxy, or an address that the user named, unless a limit was asked for.
     Exempt,
     /// The host cannot be connected to.
     Failed(FetchFailure),
@@ -187,6 +187,8 @@ pub enum FailureKind {
     RobotsUnreachable,
     /// The host failed too often in a row and was given up.
     HostGivenUp,
+    /// A fault of our own while this URL was fetched or parsed.
+    Internal,
 }
 
 /// What a failure says about trying again.
@@ -218,7 +220,8 @@ impl FailureKind {
             | Self::DecodedTooLarge
             | Self::RobotsDisallowed
             | Self::RobotsUnreachable
-            | Self::HostGivenUp => RetryClass::Never,
+            | Self::HostGivenUp
+            | Self::Internal => RetryClass::Never,
         }
     }
 
@@ -242,6 +245,7 @@ impl FailureKind {
             Self::RobotsDisallowed => "robots-disallowed",
             Self::RobotsUnreachable => "robots-unreachable",
             Self::HostGivenUp => "host-given-up",
+            Self::Internal => "internal",
         }
     }
 }

@@ -127,7 +127,7 @@ pub struct PageRecord {
     pub redirect: Option<String>,
     /// Links extracted, duplicates included.
     pub outlink_count: u64,
-    /// Links of these that were new to the crawl when the page was settled.
+    /// Links of these that were new to the crawl at once; those that the filter wrongly claimed to know are not among them.
     pub fresh_count: u64,
     /// The page says `noindex`.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]

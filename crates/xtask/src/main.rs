@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask test` and `cargo xtask tidy`.
+//! Chores of the workspace: `cargo xtask test`, `cargo xtask long` and `cargo xtask tidy`.
 
 mod postgres;
 mod run;
@@ -15,6 +15,7 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 usage: cargo xtask test [--no-install]   install PostgreSQL if it is missing and may be installed, then run every test
+       cargo xtask long                  run the crawls of generated sites in release, with five seeds and 20,000 pages each
        cargo xtask tidy                  check the rules of the workspace: inner edges, file sizes, names
 ";
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["test"] => run::tests(true),
         ["test", "--no-install"] => run::tests(false),
+        ["long"] => run::long(),
         ["tidy"] => check_tidy(),
         _ => {
             say(USAGE);

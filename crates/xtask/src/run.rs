@@ -9,22 +9,57 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{postgres, root, say};
 
+/// The environment variable that tells the crawl of `PostgreSQL`'s manual that it is not there and cannot be had.
+const SKIP_DOCUMENTATION: &str = "BLOOMCRAWL_SKIP_DOCUMENTATION";
+
 /// Runs every test: unit, integration and documentation tests of all crates.
 ///
 /// # Errors
 ///
-/// Fails when `PostgreSQL` is missing and may not be installed, and when a test fails.
+/// Fails when `PostgreSQL` is missing and may not be installed, and when a test fails. Without `PostgreSQL`'s manual the
+/// crawl of it is skipped.
 pub(crate) fn tests(may_install: bool) -> Result<()> {
-    postgres::ensure(may_install)?;
+    let has_manual = postgres::ensure(may_install)?;
     if env::var_os("BLOOMCRAWL_CORPORA").is_none() {
         say("BLOOMCRAWL_CORPORA is not set: the tests over public corpora are skipped");
     }
     if has_nextest() {
-        cargo(&["nextest", "run", "--workspace"])?;
-        cargo(&["test", "--workspace", "--doc"])
+        cargo(&["nextest", "run", "--locked", "--workspace"], has_manual)?;
+        cargo(&["test", "--locked", "--workspace", "--doc"], has_manual)
     } else {
-        cargo(&["test", "--workspace", "--no-fail-fast"])
+        cargo(
+            &["test", "--locked", "--workspace", "--no-fail-fast"],
+            has_manual,
+        )
     }
+}
+
+/// Runs what is too long for every change: the crawls of generated sites, optimized, with five seeds.
+///
+/// # Errors
+///
+/// Fails when `PostgreSQL` is missing and cannot be installed, and when a crawl fails.
+pub(crate) fn long() -> Result<()> {
+    postgres::ensure_programs(true)?;
+    say("running the crawls of generated sites with five seeds");
+    let status = cargo_command()
+        .args([
+            "test",
+            "--locked",
+            "--release",
+            "--package",
+            "engine",
+            "--test",
+            "generated_site",
+        ])
+        .args(["--", "--nocapture", "--test-threads", "1"])
+        .env("BLOOMCRAWL_TEST_SEEDS", "5")
+        .status()
+        .context("cargo cannot be started")?;
+    if !status.success() {
+        bail!("a crawl of a generated site failed");
+    }
+    Ok(())
 }
 
 fn cargo_command() -> Command {
@@ -42,9 +77,13 @@ fn has_nextest() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn cargo(arguments: &[&str]) -> Result<()> {
+fn cargo(arguments: &[&str], has_manual: bool) -> Result<()> {
     say(&format!("running cargo {}", arguments.join(" ")));
-    let status = cargo_command()
+    let mut command = cargo_command();
+    if !has_manual {
+        command.env(SKIP_DOCUMENTATION, "1");
+    }
+    let status = command
         .args(arguments)
         .status()
         .context("cargo cannot be started")?;

@@ -1,6 +1,5 @@
 //! `bloomcrawl crawl`: settings and seeds in, a crawl driven to its end, the report out.
 
-use engine::Crawl;
 use types::Canonicalizer;
 
 use super::{drive, effective};
@@ -32,9 +31,8 @@ pub(super) fn run(command: &CrawlCommand) -> Result<Exit, Failure> {
         config.data.display()
     ));
 
-    // Not before the seeds are read: Ctrl-C shall end a run that waits for stdin.
-    drive::stop_requests()?;
-    let crawl = Crawl::start(config, seeds.urls)?;
+    // Ctrl-C is not handled before the seeds are read: it shall end a run that waits for stdin.
+    let crawl = drive::start(config, seeds.urls, &printer)?;
     let report = drive::to_end(&crawl, &printer)?;
     drive::print_report(&report, effective.settings.is_json, &printer)?;
     if !report.identity_holds {

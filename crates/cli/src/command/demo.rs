@@ -1,17 +1,23 @@
 //! `bloomcrawl demo`: a generated site on loopback, crawled by the real pipeline and compared with the known truth.
 
 use std::{
-    collections::BTreeMap, net::SocketAddr, path::Path, str::FromStr as _, sync::Arc,
+    collections::BTreeMap,
+    fs,
+    io::ErrorKind,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    sync::Arc,
     time::Duration,
 };
 
-use engine::{ConnectTo, Crawl, CrawlConfig, Outcome, Report};
+use engine::{ConnectTo, CrawlConfig, Outcome, Report, StoreConfig};
 use replay::{Server, ServerConfig, Synthetic, SyntheticConfig};
 use types::Canonicalizer;
 
 use super::drive;
 use crate::{
-    failure::{Exit, Failure},
+    failure::{Exit, Failure, unusable_folder},
     flags::DemoCommand,
     printer::{Printer, Verbosity},
     settings::{Effective, Environment, Source, TABLE, resolve},
@@ -20,6 +26,12 @@ use crate::{
 
 /// How many wrong URLs are named when the comparison fails.
 const NAMED_URLS_MAX: usize = 5;
+
+/// The file that marks a folder as that of a demo, with the size of its site.
+const MARKER_FILE: &str = "demo.json";
+
+/// The schema of a demo in `PostgreSQL`, unless another is named.
+const DEMO_SCHEMA: &str = "bloomcrawl_demo";
 
 /// Runs the command. The configuration file and the environment are left aside: a limit in them would change which
 /// pages are fetched.
@@ -33,7 +45,7 @@ pub(super) fn run(command: &DemoCommand) -> Result<Exit, Failure> {
     let printer = Printer {
         verbosity: effective.verbosity()?,
     };
-    drive::stop_requests()?;
+    let (folder, temporary) = demo_folder(&effective, command.pages)?;
 
     let site = Arc::new(Synthetic::new(SyntheticConfig {
         pages: command.pages,
@@ -53,8 +65,7 @@ pub(super) fn run(command: &DemoCommand) -> Result<Exit, Failure> {
         )
     })?;
 
-    // The folder lives until the end of this function.
-    let (config, temporary) = demo_config(&effective, server.http_address())?;
+    let config = demo_config(&effective, folder, server.http_address())?;
     let seed = Canonicalizer::new(config.canonical.clone())
         .canonicalize(&site.start_url())
         .map_err(|rejection| {
@@ -69,13 +80,21 @@ pub(super) fn run(command: &DemoCommand) -> Result<Exit, Failure> {
         server.http_address()
     ));
 
-    let crawl = Crawl::start(config, vec![seed])?;
+    let crawl = drive::start(config, vec![seed], &printer)?;
     let report = drive::to_end(&crawl, &printer)?;
     drive::print_report(&report, effective.settings.is_json, &printer)?;
     if temporary.is_some() && !effective.settings.is_json && printer.verbosity > Verbosity::Quiet {
         printer.message("  (removed now: they were in a temporary folder; --data DIR keeps them)");
     }
     match report.outcome {
+        Outcome::AlreadyFinished if report.pages != command.pages => Err(Failure::new(
+            Exit::Internal,
+            format!(
+                "the folder holds {} pages of the {} that the generated site has",
+                grouped(report.pages),
+                grouped(command.pages)
+            ),
+        )),
         Outcome::Finished => {
             let truth = Truth {
                 site: &site,
@@ -89,33 +108,94 @@ pub(super) fn run(command: &DemoCommand) -> Result<Exit, Failure> {
     }
 }
 
+/// Returns the demo's folder, and with it the temporary one that goes away at the end when none was named.
+///
+/// # Errors
+///
+/// Refuses a folder that holds another crawl, or a demo of another size: its store would call the new site finished.
+fn demo_folder(
+    effective: &Effective,
+    page_count: u64,
+) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
+    if is_set(effective, "data") {
+        let folder = effective.settings.crawl.data.clone();
+        claim(&folder, page_count)?;
+        return Ok((folder, None));
+    }
+    if effective.settings.uses_database() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "with --store postgres://... a demo needs --data as well",
+        )
+        .with_hint("the folder and the database belong together, also in a second run"));
+    }
+    let temporary = tempfile::Builder::new()
+        .prefix("bloomcrawl-demo-")
+        .tempdir()
+        .map_err(|error| {
+            Failure::new(
+                Exit::Internal,
+                format!("no temporary folder can be made: {error}"),
+            )
+        })?;
+    Ok((temporary.path().to_path_buf(), Some(temporary)))
+}
+
+/// Marks `folder`, which is made if need be, as that of a demo of `page_count` pages.
+fn claim(folder: &Path, page_count: u64) -> Result<(), Failure> {
+    let marker = folder.join(MARKER_FILE);
+    let wanted = format!("{{\"pages\":{page_count}}}\n");
+    match fs::read_to_string(&marker) {
+        Ok(found) if found == wanted => return Ok(()),
+        Ok(found) => {
+            return Err(refused(
+                folder,
+                &format!(
+                    "holds another demo, {}, and not {}",
+                    found.trim(),
+                    wanted.trim()
+                ),
+            ));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(unusable_folder(folder, &error)),
+    }
+    fs::create_dir_all(folder).map_err(|error| unusable_folder(folder, &error))?;
+    let mut entries = fs::read_dir(folder).map_err(|error| unusable_folder(folder, &error))?;
+    if entries.next().is_some() {
+        return Err(refused(folder, "is not empty, and holds no demo"));
+    }
+    fs::write(&marker, wanted).map_err(|error| unusable_folder(folder, &error))
+}
+
+fn refused(folder: &Path, why: &str) -> Failure {
+    Failure::new(
+        Exit::Usage,
+        format!("the data folder {} {why}", folder.display()),
+    )
+    .with_hint("name an empty or a new folder with --data, and with PostgreSQL a new --schema")
+}
+
+fn is_set(effective: &Effective, name: &str) -> bool {
+    TABLE
+        .iter()
+        .zip(&effective.sources)
+        .any(|(setting, source)| setting.name == name && *source != Source::Default)
+}
+
 /// Returns the configuration of the demo: every request goes to the server at `address`, without delay.
 fn demo_config(
     effective: &Effective,
+    folder: PathBuf,
     address: SocketAddr,
-) -> Result<(CrawlConfig, Option<tempfile::TempDir>), Failure> {
+) -> Result<CrawlConfig, Failure> {
     let mut config = effective.settings.crawl_config()?;
-    let is_set = |name: &str| {
-        TABLE
-            .iter()
-            .zip(&effective.sources)
-            .any(|(setting, source)| setting.name == name && *source != Source::Default)
-    };
-    let temporary = if is_set("data") {
-        None
-    } else {
-        let folder = tempfile::Builder::new()
-            .prefix("bloomcrawl-demo-")
-            .tempdir()
-            .map_err(|error| {
-                Failure::new(
-                    Exit::Internal,
-                    format!("no temporary folder can be made: {error}"),
-                )
-            })?;
-        config.data = folder.path().to_path_buf();
-        Some(folder)
-    };
+    config.data = folder;
+    if let StoreConfig::Postgres { schema, .. } = &mut config.store
+        && !is_set(effective, "schema")
+    {
+        DEMO_SCHEMA.clone_into(schema);
+    }
     let rule = format!("::{}:{}", address.ip(), address.port());
     config.fetch.connect_to = vec![ConnectTo::from_str(&rule).map_err(|error| {
         Failure::new(
@@ -125,7 +205,7 @@ fn demo_config(
     })?];
     config.delay = Duration::ZERO;
     config.per_host = config.concurrency;
-    Ok((config, temporary))
+    Ok(config)
 }
 
 /// What the site is, and what its server was asked for.

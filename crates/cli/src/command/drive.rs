@@ -5,14 +5,17 @@ use std::{
     sync::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
+        mpsc::{RecvTimeoutError, sync_channel},
     },
+    thread,
     time::Duration,
 };
 
-use engine::{Crawl, Report};
+use engine::{Crawl, CrawlConfig, EngineError, Report};
+use types::CanonicalUrl;
 
 use crate::{
-    failure::{Exit, Failure},
+    failure::{Exit, Failure, unusable_folder},
     printer::{self, Printer, Verbosity},
     progress::Display,
     report,
@@ -45,6 +48,52 @@ pub(super) fn stop_requests() -> Result<u32, Failure> {
         Failure::new(Exit::Internal, format!("Ctrl-C cannot be handled: {error}"))
     })?;
     Ok(STOP_REQUESTS.load(Ordering::SeqCst))
+}
+
+/// Starts a crawl, obeying Ctrl-C meanwhile: to open a large or a remote store takes time. The first Ctrl-C is kept for
+/// [`to_end`]; the second ends the process, since nothing was begun that would have to be finished.
+///
+/// # Errors
+///
+/// Returns the failure to start. A data folder that cannot be used is one of configuration.
+pub(super) fn start(
+    config: CrawlConfig,
+    seeds: Vec<CanonicalUrl>,
+    printer: &Printer,
+) -> Result<Crawl, Failure> {
+    stop_requests()?;
+    let data = config.data.clone();
+    let (sender, started) = sync_channel(1);
+    let opening = thread::spawn(move || {
+        // The receiver outlives the opening, or the process has ended.
+        drop(sender.send(Crawl::start(config, seeds)));
+    });
+    let mut is_told = false;
+    let result = loop {
+        match started.recv_timeout(POLL_INTERVAL) {
+            Ok(result) => break result,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(EngineError::Internal(
+                    "the crawl was not opened, by a fault of its own".to_owned(),
+                ));
+            }
+        }
+        let asked = stop_requests()?;
+        if asked > 0 && !is_told {
+            is_told = true;
+            printer.message("stopping as soon as the crawl is open; Ctrl-C again ends at once");
+        }
+        if asked > 1 {
+            process::exit(Exit::Stopped as i32);
+        }
+    };
+    // It has sent its result, or has panicked and said so.
+    drop(opening.join());
+    result.map_err(|error| match &error {
+        EngineError::File { path, .. } if path.starts_with(&data) => unusable_folder(&data, &error),
+        _ => error.into(),
+    })
 }
 
 /// Waits for the end of `crawl`, showing progress and obeying Ctrl-C: the first stops it gracefully, the second at once.

@@ -1,6 +1,7 @@
 //! `bloomcrawl replay`: serves WARC files on loopback until Ctrl-C.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs::{self, File, OpenOptions},
     io::Write as _,
@@ -12,6 +13,7 @@ use std::{
 };
 
 use replay::{Archive, Server, ServerConfig, Site, SiteAnswer, SiteRequest};
+use types::{CanonicalUrl, Canonicalizer};
 
 use super::drive;
 use crate::{
@@ -32,7 +34,6 @@ pub(super) fn run(command: &ReplayCommand) -> Result<Exit, Failure> {
     let printer = Printer {
         verbosity: Verbosity::Normal,
     };
-    drive::stop_requests()?;
     let archive =
         Archive::load(&command.files).map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
     for damage in archive.damages() {
@@ -43,6 +44,11 @@ pub(super) fn run(command: &ReplayCommand) -> Result<Exit, Failure> {
         ));
     }
     let url_count = archive.len();
+    let seeds = held_pages(&archive);
+    if let Some(path) = &command.seeds_out {
+        write_seeds(path, &seeds)?;
+    }
+    let ports = Ports::of(&seeds);
     let site: Arc<dyn Site> = match &command.log {
         Some(path) => Arc::new(LoggedSite::new(archive, path)?),
         None => Arc::new(archive),
@@ -64,9 +70,15 @@ pub(super) fn run(command: &ReplayCommand) -> Result<Exit, Failure> {
         let _ = writeln!(text, "https {address}");
     }
     let _ = writeln!(text, "ca {}\nurls {url_count}", command.ca_out.display());
+    drive::stop_requests()?;
     printer::data(&text)?;
-    printer.message("serving until Ctrl-C; crawl it with");
-    printer.message(&hint(&server, &command.ca_out));
+    let seeds_file = command.seeds_out.as_deref();
+    printer.message(if seeds_file.is_some() {
+        "serving until Ctrl-C; crawl it with"
+    } else {
+        "serving until Ctrl-C; crawl it with (--seeds-out FILE writes the URLs that are held)"
+    });
+    printer.message(&hint(&server, &ports, &command.ca_out, seeds_file));
 
     while drive::stop_requests()? == 0 {
         thread::sleep(POLL_INTERVAL);
@@ -87,22 +99,91 @@ fn write_certificate(path: &Path, pem: &str) -> Result<(), Failure> {
     })
 }
 
-/// Returns a command that crawls what is served. A rule without a port would send https to the http server as well.
-fn hint(server: &Server, ca_file: &Path) -> String {
-    let mut command = "bloomcrawl crawl SEEDS".to_owned();
-    let mut add = |port: u16, address: SocketAddr| {
-        // Writing to a string does not fail.
-        let _ = write!(command, " --connect-to :{port}:{}", reachable(address));
-    };
-    add(80, server.http_address());
-    if let Some(address) = server.https_address() {
-        add(443, address);
+/// Returns the URLs that are held, canonical and each once, in the order of the files. `robots.txt` is no page.
+fn held_pages(archive: &Archive) -> Vec<CanonicalUrl> {
+    let canonicalizer = Canonicalizer::default();
+    let mut seen = BTreeSet::new();
+    archive
+        .urls()
+        .filter_map(|url| canonicalizer.canonicalize(url).ok())
+        .filter(|url| {
+            let path = url.as_str().strip_prefix(url.host().as_str());
+            path != Some("/robots.txt") && seen.insert(url.clone())
+        })
+        .collect()
+}
+
+fn write_seeds(path: &Path, seeds: &[CanonicalUrl]) -> Result<(), Failure> {
+    let mut text = String::new();
+    for url in seeds {
+        text.push_str(url.as_str());
+        text.push('\n');
     }
-    let _ = write!(
-        command,
-        " --ca-file {}",
-        quoted(&ca_file.display().to_string())
-    );
+    fs::write(path, text).map_err(|error| {
+        Failure::new(
+            Exit::Usage,
+            format!("the seeds cannot be written to {}: {error}", path.display()),
+        )
+        .with_hint("--seeds-out names another file")
+    })
+}
+
+/// The ports that URLs are held of, beside the default ones, each with its hosts and whether they speak https.
+struct Ports(BTreeMap<u16, BTreeMap<String, bool>>);
+
+impl Ports {
+    fn of(urls: &[CanonicalUrl]) -> Self {
+        let mut ports: BTreeMap<u16, BTreeMap<String, bool>> = BTreeMap::new();
+        for url in urls {
+            let host = url.host();
+            ports
+                .entry(host.port())
+                .or_default()
+                .insert(host.name().to_owned(), host.is_https());
+        }
+        Self(ports)
+    }
+
+    /// Returns the rules that send every URL to the server of its scheme. A rule without a port would send https to the
+    /// http server as well; a port that both schemes use needs a rule for each host.
+    fn rules(&self, http: SocketAddr, https: Option<SocketAddr>) -> Vec<String> {
+        let server_of = |is_https: bool| if is_https { https } else { Some(http) };
+        let mut rules = Vec::new();
+        for (port, hosts) in &self.0 {
+            let is_mixed = hosts.values().any(|is_https| *is_https)
+                && hosts.values().any(|is_https| !*is_https);
+            for (host, is_https) in hosts {
+                let Some(address) = server_of(*is_https).map(reachable) else {
+                    continue;
+                };
+                let host = if is_mixed { host.as_str() } else { "" };
+                rules.push(format!("{host}:{port}:{address}"));
+                if !is_mixed {
+                    break;
+                }
+            }
+        }
+        for (port, address) in [(80, server_of(false)), (443, server_of(true))] {
+            if let Some(address) = address
+                && !self.0.contains_key(&port)
+            {
+                rules.push(format!(":{port}:{}", reachable(address)));
+            }
+        }
+        rules
+    }
+}
+
+/// Returns a command that crawls what is served.
+fn hint(server: &Server, ports: &Ports, ca_file: &Path, seeds_file: Option<&Path>) -> String {
+    let shown = |path: &Path| quoted(&path.display().to_string());
+    let seeds = seeds_file.map_or_else(|| "SEEDS".to_owned(), shown);
+    let mut command = format!("bloomcrawl crawl {seeds} --delay 0");
+    for rule in ports.rules(server.http_address(), server.https_address()) {
+        // Writing to a string does not fail.
+        let _ = write!(command, " --connect-to {}", quoted(&rule));
+    }
+    let _ = write!(command, " --ca-file {}", shown(ca_file));
     command
 }
 
@@ -179,6 +260,48 @@ mod tests {
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn every_port_that_is_held_has_a_rule_to_the_server_of_its_scheme() {
+        let rules = |texts: &[&str]| {
+            let urls: Vec<CanonicalUrl> = texts
+                .iter()
+                .map(|text| {
+                    Canonicalizer::default()
+                        .canonicalize(text)
+                        .expect("the test's own URL")
+                })
+                .collect();
+            Ports::of(&urls).rules(
+                "127.0.0.1:1".parse().expect("an address"),
+                Some("127.0.0.1:2".parse().expect("an address")),
+            )
+        };
+        assert_eq!(rules(&[]), [":80:127.0.0.1:1", ":443:127.0.0.1:2"]);
+        assert_eq!(
+            rules(&[
+                "http://a.example/",
+                "http://b.example/",
+                "https://a.example:8443/",
+                "http://c.example:8000/"
+            ]),
+            [
+                ":80:127.0.0.1:1",
+                ":8000:127.0.0.1:1",
+                ":8443:127.0.0.1:2",
+                ":443:127.0.0.1:2"
+            ]
+        );
+        assert_eq!(
+            rules(&["http://a.example:9000/", "https://b.example:9000/"]),
+            [
+                "a.example:9000:127.0.0.1:1",
+                "b.example:9000:127.0.0.1:2",
+                ":80:127.0.0.1:1",
+                ":443:127.0.0.1:2"
+            ]
+        );
     }
 
     #[test]

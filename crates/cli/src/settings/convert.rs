@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use regex::Regex;
+use url::Url;
+
 use super::Value;
 use crate::clean::mask_password;
 
@@ -102,6 +105,34 @@ pub(super) fn header_value(text: String) -> Result<String, String> {
     } else {
         Err(format!(
             "{text:?} cannot stand in a header; use visible ASCII characters"
+        ))
+    }
+}
+
+/// Reads regular expressions. They are compiled again for the crawl; here the fault can be laid to its source.
+pub(super) fn patterns(value: Value) -> Result<Vec<String>, String> {
+    let patterns = texts(value)?;
+    for pattern in &patterns {
+        Regex::new(pattern).map_err(|error| {
+            let drawing = error.to_string();
+            let reason = drawing.lines().last().unwrap_or_default();
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            format!("{pattern:?} is no regular expression: {reason}")
+        })?;
+    }
+    Ok(patterns)
+}
+
+/// Reads the URL of a proxy.
+pub(super) fn proxy_url(text: String) -> Result<String, String> {
+    let is_usable = Url::parse(&text)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    if is_usable {
+        Ok(text)
+    } else {
+        Err(format!(
+            "{:?} is no proxy; use http://HOST:PORT or https://HOST:PORT",
+            mask_password(&text)
         ))
     }
 }

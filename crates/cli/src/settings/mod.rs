@@ -39,6 +39,8 @@ pub(crate) struct Setting {
     pub(crate) doc: &'static str,
     /// Whether its value may hold a password.
     pub(crate) is_secret: bool,
+    /// Whether a demo takes it.
+    pub(crate) is_for_demo: bool,
     /// Takes its value out of the settings; of the default settings, this is its default.
     pub(crate) read: fn(&Settings) -> Value,
     /// Puts a value of its kind in. Fails with what is wrong and what would be right.
@@ -119,6 +121,11 @@ impl Default for Schema {
 }
 
 impl Settings {
+    /// Returns whether the store is a database, and not within the data folder.
+    pub(crate) fn uses_database(&self) -> bool {
+        !self.store.0.starts_with("embedded")
+    }
+
     /// Returns the crawl's configuration: with the store, and with the certificates read from their file.
     ///
     /// # Errors
@@ -126,13 +133,13 @@ impl Settings {
     /// Fails when that file cannot be read.
     pub(crate) fn crawl_config(&self) -> Result<CrawlConfig, Failure> {
         let mut config = self.crawl.clone();
-        config.store = if self.store.0.starts_with("embedded") {
-            StoreConfig::Embedded
-        } else {
+        config.store = if self.uses_database() {
             StoreConfig::Postgres {
                 uri: self.store.0.clone(),
                 schema: self.schema.0.clone(),
             }
+        } else {
+            StoreConfig::Embedded
         };
         if let Some(path) = &self.ca_file {
             let fail = |reason: String| {

@@ -8,7 +8,7 @@ use super::{
     Flag, Kind, Schema, Setting, Settings, StoreUri, Value,
     convert::{
         bytes_of, count_of, duration, header_value, is_on, not_empty, number, optional,
-        optional_count, positive_duration, put, rate, store_uri, text, texts,
+        optional_count, patterns, positive_duration, proxy_url, put, rate, store_uri, text, texts,
     },
 };
 
@@ -25,8 +25,17 @@ const fn switch(negation: &'static str) -> Kind {
     Kind::Switch { negation }
 }
 
-const COUNT: Kind = Kind::Count { min: 0 };
-const COUNT_FROM_1: Kind = Kind::Count { min: 1 };
+const COUNT: Kind = Kind::Count {
+    min: 0,
+    max: u64::MAX,
+};
+const COUNT_FROM_1: Kind = count_to(u64::MAX);
+const BYTES: Kind = Kind::Bytes { max: u64::MAX };
+
+/// A count of at least 1. The bounds of a crawl's resources are those that the engine holds to.
+const fn count_to(max: u64) -> Kind {
+    Kind::Count { min: 1, max }
+}
 
 const fn setting(
     section: &'static str,
@@ -45,6 +54,7 @@ const fn setting(
         section,
         doc,
         is_secret: false,
+        is_for_demo: false,
         read,
         write,
     }
@@ -71,6 +81,12 @@ impl Setting {
         self
     }
 
+    /// For the settings that do not change which pages a demo must fetch.
+    const fn for_demo(mut self) -> Self {
+        self.is_for_demo = true;
+        self
+    }
+
     const fn secret(mut self) -> Self {
         self.is_secret = true;
         self
@@ -89,7 +105,8 @@ pub(crate) static TABLE: &[Setting] = &[
             s.crawl.data = PathBuf::from(not_empty(text(v)?)?);
             Ok(())
         },
-    ),
+    )
+    .for_demo(),
     setting(
         OUTPUTS,
         "store",
@@ -101,7 +118,8 @@ pub(crate) static TABLE: &[Setting] = &[
             Ok(())
         },
     )
-    .secret(),
+    .secret()
+    .for_demo(),
     setting(
         OUTPUTS,
         "schema",
@@ -112,7 +130,8 @@ pub(crate) static TABLE: &[Setting] = &[
             s.schema = Schema(not_empty(text(v)?)?);
             Ok(())
         },
-    ),
+    )
+    .for_demo(),
     setting(
         OUTPUTS,
         "warc",
@@ -120,11 +139,12 @@ pub(crate) static TABLE: &[Setting] = &[
         "Write WARC files of all exchanges.",
         |s| Value::Switch(s.crawl.warc),
         |s, v| put(&mut s.crawl.warc, is_on(&v)),
-    ),
+    )
+    .for_demo(),
     setting(
         OUTPUTS,
         "warc-size",
-        Kind::Bytes,
+        BYTES,
         "The size at which a WARC file is closed and the next begun.",
         |s| Value::Bytes(s.crawl.warc_bytes_max),
         |s, v| put(&mut s.crawl.warc_bytes_max, number(v)),
@@ -163,7 +183,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         LIMITS,
         "max-bytes",
-        Kind::Bytes,
+        BYTES,
         "Stop after this many bytes of bodies on the wire, counted over all runs.",
         |s| s.crawl.limits.max_bytes.map_or(Value::Unset, Value::Bytes),
         |s, v| put(&mut s.crawl.limits.max_bytes, optional(v)),
@@ -173,7 +193,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "scope",
         Kind::Text("RULE"),
-        "Which URLs belong to the crawl, relative to its seeds: host, domain (the registered domain), prefix, or any.",
+        "Which URLs belong to the crawl, relative to its seeds: host (the same host name, whatever the port), domain (the same registered domain), prefix (below the folder of a seed), or any.",
         |s| Value::Text(s.crawl.scope.to_string()),
         |s, v| put(&mut s.crawl.scope, ScopeRule::from_str(&text(v)?).map_err(|error| error.to_string())),
     ),
@@ -181,17 +201,17 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "include",
         Kind::List("REGEX"),
-        "Crawl only URLs that match one of these regular expressions.",
+        "Crawl only URLs that match one of these regular expressions; seeds, and what they redirect to, need not match.",
         |s| Value::List(s.crawl.include.clone()),
-        |s, v| put(&mut s.crawl.include, texts(v)),
+        |s, v| put(&mut s.crawl.include, patterns(v)),
     ),
     setting(
         SCOPE,
         "exclude",
         Kind::List("REGEX"),
-        "Never crawl URLs that match one of these regular expressions.",
+        "Never crawl URLs that match one of these regular expressions, seeds included.",
         |s| Value::List(s.crawl.exclude.clone()),
-        |s, v| put(&mut s.crawl.exclude, texts(v)),
+        |s, v| put(&mut s.crawl.exclude, patterns(v)),
     ),
     setting(
         SCOPE,
@@ -214,15 +234,16 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         PACE,
         "concurrency",
-        COUNT_FROM_1,
+        count_to(100_000),
         "Requests under way in all.",
         |s| Value::Count(s.crawl.concurrency.into()),
         |s, v| put(&mut s.crawl.concurrency, number(v)),
-    ),
+    )
+    .for_demo(),
     setting(
         PACE,
         "per-host",
-        COUNT_FROM_1,
+        count_to(100_000),
         "Requests under way to one host.",
         |s| Value::Count(s.crawl.per_host.into()),
         |s, v| put(&mut s.crawl.per_host, number(v)),
@@ -256,7 +277,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         PACE,
         "leases-max",
-        COUNT_FROM_1,
+        count_to(1_000_000),
         "The most URLs under way and not yet durably recorded, and so the most fetched again after a kill.",
         |s| optional_count(s.crawl.leases_max),
         |s, v| put(&mut s.crawl.leases_max, optional(v)),
@@ -266,7 +287,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         PACE,
         "parse-threads",
-        COUNT_FROM_1,
+        count_to(1_024),
         "Threads that parse pages.",
         |s| s.crawl.parse_threads.map_or(Value::Unset, count_of),
         |s, v| put(&mut s.crawl.parse_threads, optional(v)),
@@ -298,7 +319,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "Distinct URLs that the filter is sized for.",
         |s| Value::Count(s.crawl.expected_urls),
         |s, v| put(&mut s.crawl.expected_urls, number(v)),
-    ),
+    )
+    .for_demo(),
     setting(
         SEEN,
         "false-positive-rate",
@@ -306,16 +328,18 @@ pub(crate) static TABLE: &[Setting] = &[
         "The false-positive rate that the filter is sized for. No URL is lost to one; each costs one store read.",
         |s| Value::Rate(s.crawl.false_positive_rate),
         |s, v| put(&mut s.crawl.false_positive_rate, rate(&v)),
-    ),
+    )
+    .for_demo(),
     setting(
         SEEN,
         "cache",
-        Kind::Bytes,
+        Kind::Bytes { max: 1 << 40 },
         "Memory of the exact cache of recent URLs, which answers most true duplicates (16 bytes a URL).",
         |s| bytes_of(s.crawl.cache_bytes),
         |s, v| put(&mut s.crawl.cache_bytes, number(v)),
     )
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         SEEN,
         "fixed-filter-urls",
@@ -372,10 +396,10 @@ pub(crate) static TABLE: &[Setting] = &[
         REQUESTS,
         "proxy",
         Kind::Text("URL"),
-        "Send requests through this proxy, http:// or https://. The system's proxy variables are not read.",
+        "Send requests through this proxy, http:// or https://. It resolves the names, so a name that leads outside the public internet is not refused; connect-to rules with an address win over it. The system's proxy variables are not read.",
         |s| s.crawl.fetch.proxy.clone().map_or(Value::Unset, Value::Text),
         |s, v| {
-            s.crawl.fetch.proxy = if v == Value::Unset { None } else { Some(not_empty(text(v)?)?) };
+            s.crawl.fetch.proxy = if v == Value::Unset { None } else { Some(proxy_url(text(v)?)?) };
             Ok(())
         },
     )
@@ -411,7 +435,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         REQUESTS,
         "max-body",
-        Kind::Bytes,
+        BYTES,
         "Cut bodies at this size on the wire.",
         |s| bytes_of(s.crawl.fetch.wire_bytes_max),
         |s, v| put(&mut s.crawl.fetch.wire_bytes_max, number(v)),
@@ -420,7 +444,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         REQUESTS,
         "max-decoded-body",
-        Kind::Bytes,
+        BYTES,
         "Refuse bodies over this size after content decoding.",
         |s| bytes_of(s.crawl.fetch.decoded_bytes_max),
         |s, v| put(&mut s.crawl.fetch.decoded_bytes_max, number(v)),
@@ -429,7 +453,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         CANONICAL,
         "max-url-bytes",
-        Kind::Bytes,
+        BYTES,
         "Refuse URLs longer than this in canonical form.",
         |s| bytes_of(s.crawl.canonical.url_bytes_max),
         |s, v| put(&mut s.crawl.canonical.url_bytes_max, number(v)),
@@ -470,16 +494,18 @@ pub(crate) static TABLE: &[Setting] = &[
         |s| Value::Switch(s.is_quiet),
         |s, v| put(&mut s.is_quiet, is_on(&v)),
     )
-    .short('q'),
+    .short('q')
+    .for_demo(),
     setting(
         MESSAGES,
         "verbose",
         switch("no-verbose"),
-        "Print the settings in force and every row of the report.",
+        "Print the settings in force, every bad seed line and every row of the report.",
         |s| Value::Switch(s.is_verbose),
         |s, v| put(&mut s.is_verbose, is_on(&v)),
     )
-    .short('v'),
+    .short('v')
+    .for_demo(),
     setting(
         MESSAGES,
         "json",
@@ -487,5 +513,6 @@ pub(crate) static TABLE: &[Setting] = &[
         "Print the final report to stdout as one JSON object, in place of the one for people on stderr.",
         |s| Value::Switch(s.is_json),
         |s, v| put(&mut s.is_json, is_on(&v)),
-    ),
+    )
+    .for_demo(),
 ];

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use super::{Kind, Setting, Settings, TABLE};
+use crate::unit::{bytes_text, count_text};
 
 /// The width that comments are wrapped to, in characters.
 const WIDTH_MAX: usize = 100;
 
 const HEAD: &str = "\
 # Settings of bloomcrawl. Each line below is commented out and shows the default; remove the # to change it.
-# A flag (--max-pages) beats an environment variable (BLOOMCRAWL_MAX_PAGES), which beats this file.
+# A flag (--max-pages) beats an environment variable (BLOOMCRAWL_MAX_PAGES), which beats this file. Only robots and
+# fixed-filter-urls have no flag. `bloomcrawl demo` reads neither this file nor the environment.
 # Durations are written \"500ms\", \"2s\", \"10m\", \"1h\" (a bare number is seconds), sizes \"64k\", \"10MiB\", \"1GB\",
 # counts 500, 10_000, \"50M\". In the environment, lists have one entry a line.
 # This file is made from the table of settings by `bloomcrawl config template`; a test keeps them equal.
@@ -37,12 +39,19 @@ pub(crate) fn template() -> String {
 
 fn comment(setting: &Setting) -> String {
     let mut comment = setting.doc.to_owned();
-    if let Kind::Count { min } = setting.kind
-        && min > 0
-        && setting.unset.is_none()
-    {
-        let _ = write!(comment, " At least {min}.");
-    }
+    // Writing to a string does not fail.
+    let _ = match setting.kind {
+        Kind::Count { min, max } if max < u64::MAX => {
+            write!(comment, " {} to {}.", count_text(min), count_text(max))
+        }
+        Kind::Bytes { max } if max < u64::MAX => {
+            write!(comment, " At most {}.", bytes_text(max))
+        }
+        Kind::Count { min, .. } if min > 0 && setting.unset.is_none() => {
+            write!(comment, " At least {min}.")
+        }
+        _ => Ok(()),
+    };
     if let Some(meaning) = setting.unset {
         let _ = write!(comment, " \"none\": {meaning}.");
     }
@@ -70,7 +79,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::settings::Value;
+    use crate::settings::{Flag, Value};
 
     #[test]
     fn the_file_at_the_top_level_is_the_template() {
@@ -79,6 +88,16 @@ mod tests {
             file == template(),
             "config.toml is out of date; write it with `bloomcrawl config template`"
         );
+    }
+
+    #[test]
+    fn the_head_names_the_settings_without_a_flag() {
+        let flagless: Vec<&str> = TABLE
+            .iter()
+            .filter(|setting| setting.flag == Flag::Absent)
+            .map(|setting| setting.name)
+            .collect();
+        assert_eq!(flagless, ["robots", "fixed-filter-urls"]);
     }
 
     #[test]

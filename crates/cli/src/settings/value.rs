@@ -20,9 +20,14 @@ pub(crate) enum Kind {
     Count {
         /// The smallest allowed.
         min: u64,
+        /// The largest allowed.
+        max: u64,
     },
     /// A size in bytes.
-    Bytes,
+    Bytes {
+        /// The largest allowed.
+        max: u64,
+    },
     /// A duration.
     Duration,
     /// A share between 0 and 1, both excluded.
@@ -60,7 +65,7 @@ impl Kind {
         match self {
             Self::Switch { .. } => "BOOL",
             Self::Count { .. } => "N",
-            Self::Bytes => "SIZE",
+            Self::Bytes { .. } => "SIZE",
             Self::Duration => "TIME",
             Self::Rate => "RATE",
             Self::Text(placeholder) | Self::List(placeholder) => placeholder,
@@ -80,16 +85,25 @@ impl Kind {
                 "false" | "0" | "no" | "off" => Ok(Value::Switch(false)),
                 _ => Err(wrong("true or false")),
             },
-            Self::Count { min } => match parse_count(text) {
+            Self::Count { min, max } => match parse_count(text) {
                 Some(count) if count < min => {
                     Err(format!("{text:?} is too small, the least is {min}"))
                 }
+                Some(count) if count > max => Err(format!(
+                    "{text:?} is too large, the most is {}",
+                    count_text(max)
+                )),
                 Some(count) => Ok(Value::Count(count)),
                 None => Err(wrong("a count, such as 500, 10_000, 64k or 50M")),
             },
-            Self::Bytes => parse_bytes(text)
-                .map(Value::Bytes)
-                .ok_or_else(|| wrong("a size, such as 4096, 64k, 10MiB or 1GB")),
+            Self::Bytes { max } => match parse_bytes(text) {
+                Some(bytes) if bytes > max => Err(format!(
+                    "{text:?} is too large, the most is {}",
+                    bytes_text(max)
+                )),
+                Some(bytes) => Ok(Value::Bytes(bytes)),
+                None => Err(wrong("a size, such as 4096, 64k, 10MiB or 1GB")),
+            },
             Self::Duration => parse_duration(text).map(Value::Duration).ok_or_else(|| {
                 wrong("a duration, such as 500ms, 2s, 10m or 1h (a bare number is seconds)")
             }),
@@ -189,17 +203,28 @@ impl fmt::Display for Value {
 mod tests {
     use super::*;
 
+    const ANY_COUNT: Kind = Kind::Count {
+        min: 0,
+        max: u64::MAX,
+    };
+    const COUNT_TO_1000: Kind = Kind::Count { min: 1, max: 1_000 };
+    const ANY_SIZE: Kind = Kind::Bytes { max: u64::MAX };
+
     #[test]
     fn an_error_names_the_value_and_what_would_be_right() {
-        let message = Kind::Count { min: 1 }
-            .parse("10x")
-            .expect_err("10x is no count");
+        let message = COUNT_TO_1000.parse("10x").expect_err("10x is no count");
         assert!(
             message.contains("\"10x\"") && message.contains("10_000"),
             "{message}"
         );
-        let message = Kind::Count { min: 1 }.parse("0").expect_err("0 is below 1");
+        let message = COUNT_TO_1000.parse("0").expect_err("0 is below 1");
         assert!(message.contains("the least is 1"), "{message}");
+        let message = COUNT_TO_1000.parse("1001").expect_err("over 1000");
+        assert!(message.contains("the most is 1_000"), "{message}");
+        let message = Kind::Bytes { max: 1 << 40 }
+            .parse("2TiB")
+            .expect_err("over 1 TiB");
+        assert!(message.contains("the most is 1TiB"), "{message}");
         for rate in ["0", "1", "-0.5", "NaN", "inf", "x"] {
             assert!(Kind::Rate.parse(rate).is_err(), "{rate}");
         }
@@ -209,9 +234,9 @@ mod tests {
     fn written_values_are_read_back_from_toml() {
         let values = [
             (Kind::Switch { negation: "" }, Value::Switch(true)),
-            (Kind::Count { min: 0 }, Value::Count(10_000_000)),
-            (Kind::Count { min: 0 }, Value::Count(u64::MAX)),
-            (Kind::Bytes, Value::Bytes(10 << 20)),
+            (ANY_COUNT, Value::Count(10_000_000)),
+            (ANY_COUNT, Value::Count(u64::MAX)),
+            (ANY_SIZE, Value::Bytes(10 << 20)),
             (
                 Kind::Duration,
                 Value::Duration(Duration::from_millis(1_500)),
@@ -240,8 +265,8 @@ mod tests {
             (Kind::Switch { negation: "" }, "\"yes\""),
             (Kind::Text("X"), "5"),
             (Kind::List("X"), "[1]"),
-            (Kind::Count { min: 0 }, "true"),
-            (Kind::Count { min: 0 }, "-5"),
+            (ANY_COUNT, "true"),
+            (ANY_COUNT, "-5"),
             (Kind::Duration, "[1]"),
         ] {
             let parsed = DeValue::parse(text).expect("the test's own TOML");

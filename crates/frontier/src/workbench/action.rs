@@ -19,8 +19,11 @@ pub struct WorkbenchConfig {
     pub delay: Duration,
     /// The most that a Crawl-delay can raise the pause to.
     pub crawl_delay_max: Duration,
-    /// Tries of a URL, of a robots.txt and of a resolution, in all.
+    /// Tries of a URL in all.
     pub attempts_max: u16,
+    /// Tries of a host's name and of its robots.txt in all: more than of a URL, since all URLs of the host end with the
+    /// last. With the default pauses five take 75 seconds, in which a server restarts.
+    pub host_attempts_max: u16,
     /// Pages with a response, in the whole crawl.
     pub max_pages: Option<u64>,
     /// Whether robots.txt is asked for and obeyed.
@@ -49,6 +52,7 @@ impl Default for WorkbenchConfig {
             delay: Duration::from_secs(1),
             crawl_delay_max: Duration::from_mins(1),
             attempts_max: 3,
+            host_attempts_max: 5,
             max_pages: None,
             obey_robots: true,
             robots_ttl: Duration::from_hours(24),
@@ -120,7 +124,12 @@ pub enum RobotsAnswer {
     /// A 4xx status other than 429: there are no rules (RFC 9309, section 2.3.1.3).
     Unavailable,
     /// 5xx, 429, or no complete response: everything is disallowed for now (RFC 9309, section 2.3.1.4).
-    Unreachable(FetchFailure),
+    Unreachable {
+        /// What went wrong.
+        failure: FetchFailure,
+        /// The pause that the response's Retry-After field asks for.
+        retry_after: Option<Duration>,
+    },
 }
 
 /// The workbench's vital signs.

@@ -86,6 +86,7 @@ impl Workbench {
             *bound = (*bound).max(1);
         }
         config.attempts_max = config.attempts_max.max(1);
+        config.host_attempts_max = config.host_attempts_max.max(1);
         config.active_hosts_max = config.active_hosts_max.max(1);
         config.window_max = config.window_max.max(1);
         Self {

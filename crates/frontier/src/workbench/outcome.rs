@@ -33,7 +33,7 @@ impl Workbench {
                 let attempt = state.resolve_attempt;
                 state.resolution = ResolutionState::Unknown;
                 state.resolve_attempt = attempt.saturating_add(1);
-                let may_try_again = state.resolve_attempt < self.config.attempts_max;
+                let may_try_again = state.resolve_attempt < self.config.host_attempts_max;
                 if failure.kind.retry_class() == RetryClass::Never {
                     self.give_up(id, failure, now);
                 } else if may_try_again {

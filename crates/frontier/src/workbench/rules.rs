@@ -9,7 +9,7 @@ use super::{
     Workbench,
     action::RobotsAnswer,
     lease::LeaseKind,
-    retry::{backoff, because},
+    retry::{RETRY_AFTER_MAX, backoff, because},
     table::{Errand, HostId},
 };
 
@@ -69,7 +69,9 @@ impl Workbench {
         };
         let asked = ended.id;
         match &answer {
-            RobotsAnswer::Unreachable(failure) => self.count_contact(asked, Some(failure), now),
+            RobotsAnswer::Unreachable { failure, .. } => {
+                self.count_contact(asked, Some(failure), now);
+            }
             _ => self.count_contact(asked, None, now),
         }
         match answer {
@@ -87,7 +89,15 @@ impl Workbench {
             RobotsAnswer::Redirect(_) | RobotsAnswer::Unavailable => {
                 self.set_rules(of, Arc::new(Rules::allow_all()), now);
             }
-            RobotsAnswer::Unreachable(failure) => self.robots_failed(of, &failure, now),
+            RobotsAnswer::Unreachable {
+                failure,
+                retry_after,
+            } => {
+                if let Some(pause) = retry_after {
+                    self.hosts[asked].postpone(now.saturating_add(pause.min(RETRY_AFTER_MAX)));
+                }
+                self.robots_failed(of, &failure, now);
+            }
         }
         // The rules just read may ask for a longer pause than the one that began with this response.
         if !self.hosts[of].crawl_delay.is_zero() {
@@ -124,7 +134,7 @@ impl Workbench {
         let state = &mut self.hosts[of];
         let attempt = state.robots_attempt;
         state.robots_attempt = attempt.saturating_add(1);
-        let may_try_again = state.robots_attempt < self.config.attempts_max;
+        let may_try_again = state.robots_attempt < self.config.host_attempts_max;
         if may_try_again && failure.kind.retry_class() == RetryClass::Backoff {
             state.postpone(now.saturating_add(backoff(&self.config, attempt)));
             self.set_robots(of, RobotsState::Unknown);

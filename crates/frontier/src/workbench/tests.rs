@@ -309,7 +309,7 @@ fn robots_txt_is_followed_over_five_redirects_at_each_targets_pace() {
 fn unreachable_robots_txt_ends_in_a_full_disallow() {
     let config = WorkbenchConfig {
         obey_robots: true,
-        attempts_max: 2,
+        host_attempts_max: 2,
         backoff_base: seconds(5),
         ..config()
     };
@@ -317,7 +317,10 @@ fn unreachable_robots_txt_ends_in_a_full_disallow() {
     let lease = fetch(&mut bench, 1, NOW).expect("robots.txt");
     bench.robots_answered(
         lease.id,
-        RobotsAnswer::Unreachable(failure(FailureKind::ServerError)),
+        RobotsAnswer::Unreachable {
+            failure: failure(FailureKind::ServerError),
+            retry_after: None,
+        },
         NOW,
     );
     assert!(
@@ -327,13 +330,34 @@ fn unreachable_robots_txt_ends_in_a_full_disallow() {
     let lease = fetch(&mut bench, 1, seconds(5)).expect("robots.txt again");
     bench.robots_answered(
         lease.id,
-        RobotsAnswer::Unreachable(failure(FailureKind::ServerError)),
+        RobotsAnswer::Unreachable {
+            failure: failure(FailureKind::ServerError),
+            retry_after: None,
+        },
         seconds(5),
     );
     let Action::Disregard(_, reason) = bench.next_action(seconds(5)) else {
         panic!("everything is disallowed")
     };
     assert_eq!(reason.kind, FailureKind::RobotsUnreachable);
+}
+
+#[test]
+fn a_robots_txt_that_asks_for_a_pause_is_asked_again_after_it() {
+    let config = WorkbenchConfig {
+        obey_robots: true,
+        backoff_base: seconds(5),
+        ..config()
+    };
+    let mut bench = bench(config, &["http://a.test/1"]);
+    let lease = fetch(&mut bench, 1, NOW).expect("robots.txt");
+    let answer = RobotsAnswer::Unreachable {
+        failure: failure(FailureKind::ServerError),
+        retry_after: Some(seconds(600)),
+    };
+    bench.robots_answered(lease.id, answer, NOW);
+    assert!(fetch(&mut bench, 1, seconds(599)).is_none());
+    assert!(fetch(&mut bench, 1, seconds(600)).is_some());
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn draw_config(rng: &mut Rng) -> WorkbenchConfig {
         },
         crawl_delay_max: Duration::from_secs(rng.u64(..15)),
         attempts_max: rng.u16(1..4),
+        host_attempts_max: 4,
         max_pages: None,
         obey_robots: rng.u8(..5) > 0,
         robots_ttl: Duration::from_secs(if rng.u8(..3) == 0 {

@@ -158,11 +158,17 @@ impl Web {
         let asking = self.site(of);
         if asking.robots_failures > 0 {
             asking.robots_failures -= 1;
-            return RobotsAnswer::Unreachable(failure(FailureKind::ServerError));
+            return RobotsAnswer::Unreachable {
+                failure: failure(FailureKind::ServerError),
+                retry_after: None,
+            };
         }
         let site = self.site(&url.host());
         if site.refuses {
-            return RobotsAnswer::Unreachable(failure(FailureKind::Connect));
+            return RobotsAnswer::Unreachable {
+                failure: failure(FailureKind::Connect),
+                retry_after: None,
+            };
         }
         match &site.robots {
             RobotsFile::Missing => RobotsAnswer::Unavailable,
@@ -170,7 +176,10 @@ impl Web {
                 RobotsAnswer::Rules(Arc::new(Rules::parse(text.as_bytes(), "mybot")))
             }
             RobotsFile::Redirect(target) => RobotsAnswer::Redirect(robots_url(&hosts[*target])),
-            RobotsFile::Broken => RobotsAnswer::Unreachable(failure(FailureKind::ServerError)),
+            RobotsFile::Broken => RobotsAnswer::Unreachable {
+                failure: failure(FailureKind::ServerError),
+                retry_after: None,
+            },
         }
     }
 

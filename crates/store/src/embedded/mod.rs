@@ -183,6 +183,10 @@ impl Store for EmbeddedStore {
         Ok(())
     }
 
+    fn is_durable_at_commit(&self) -> bool {
+        false
+    }
+
     fn sync(&self) -> Result<(), StoreError> {
         self.database
             .persist(PersistMode::SyncAll)

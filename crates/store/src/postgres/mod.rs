@@ -141,13 +141,12 @@ impl Store for PostgresStore {
     fn confirm(&self, keys: &[UrlKey]) -> Result<Vec<bool>, StoreError> {
         let mut present = Vec::with_capacity(keys.len());
         for chunk in keys.chunks(read::CONFIRM_KEYS_MAX) {
+            let answers = self.wait(
+                self.confirms
+                    .with(async |session| read::confirm(session, chunk).await),
+            )?;
             self.tally.confirmed(chunk.len());
-            present.extend(
-                self.wait(
-                    self.confirms
-                        .with(async |session| read::confirm(session, chunk).await),
-                )?,
-            );
+            present.extend(answers);
         }
         Ok(present)
     }
@@ -161,6 +160,10 @@ impl Store for PostgresStore {
         Ok(())
     }
 
+    fn is_durable_at_commit(&self) -> bool {
+        true
+    }
+
     /// Does nothing: the server has flushed its log before it answers a commit.
     fn sync(&self) -> Result<(), StoreError> {
         Ok(())
@@ -172,12 +175,13 @@ impl Store for PostgresStore {
         from: QueuePosition,
         limit: usize,
     ) -> Result<Vec<QueuedUrl>, StoreError> {
-        self.tally.queue_read();
         let partition = self.partition(host);
-        self.wait(
+        let entries = self.wait(
             self.reads
                 .with(async |session| read::queue(session, partition, host, from, limit).await),
-        )
+        )?;
+        self.tally.queue_read();
+        Ok(entries)
     }
 
     fn queued_hosts(

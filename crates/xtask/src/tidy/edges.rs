@@ -25,8 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "types", "filter", "robots", "warc", "frontier", "fetcher", "parser", "store",
         ],
     ),
-    ("cli", &["engine", "types", "filter", "replay"]),
-    ("guard", &["filter"]),
+    ("cli", &["engine", "types", "replay"]),
     ("replay", &["warc"]),
     ("xtask", &[]),
 ];
@@ -79,7 +78,15 @@ pub(super) fn faults(root: &Path) -> Result<Vec<String>> {
             .into_owned();
         manifests.insert(folder_name, manifest);
     }
-    Ok(judge(&manifests))
+    let mut faults = judge(&manifests);
+    for (name, _) in ALLOWED {
+        if !manifests.contains_key(*name) {
+            faults.push(format!(
+                "{name}: the table of inner edges names it, and there is no such crate"
+            ));
+        }
+    }
+    Ok(faults)
 }
 
 /// Judges manifests by the names of their folders.

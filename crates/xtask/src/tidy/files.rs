@@ -18,6 +18,28 @@ const EMPTY_NAMES: [&str; 8] = [
 /// Macros of unfinished code.
 const UNFINISHED: [&str; 2] = ["todo!", "unimplemented!"];
 
+/// Crates that compute and nothing else: what they are told is all they know. Files, sockets, clocks and threads are
+/// their callers'.
+const PURE_CRATES: [&str; 5] = ["types", "frontier", "robots", "filter", "warc"];
+
+/// What a pure crate does not name, outside its tests. Addresses (`std::net::IpAddr`) are data, and I/O traits are the
+/// caller's to fill in, so both are allowed.
+const IMPURE: [&str; 13] = [
+    "fs::",
+    "File::",
+    "OpenOptions::",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "ToSocketAddrs",
+    "Instant::now",
+    "SystemTime::now",
+    "thread::spawn",
+    "thread::scope",
+    "thread::sleep",
+    "thread::Builder",
+];
+
 /// Returns the faults of every source file of the workspace.
 pub(super) fn faults(root: &Path) -> Result<Vec<String>> {
     let mut files = Vec::new();
@@ -35,6 +57,7 @@ pub(super) fn faults(root: &Path) -> Result<Vec<String>> {
             .display()
             .to_string();
         faults.extend(judge(&shown, &text));
+        faults.extend(judge_purity(&shown, &text));
     }
     Ok(faults)
 }
@@ -96,6 +119,45 @@ fn judge(path: &str, text: &str) -> Vec<String> {
     faults
 }
 
+/// Returns where a source file of a pure crate does what only its callers may.
+fn judge_purity(path: &str, text: &str) -> Vec<String> {
+    let is_pure = PURE_CRATES
+        .iter()
+        .any(|name| path.starts_with(&format!("crates/{name}/src/")));
+    let file = path.rsplit('/').next().unwrap_or(path);
+    if !is_pure || file == "tests.rs" || file.ends_with("_test.rs") {
+        return Vec::new();
+    }
+    text.lines()
+        .enumerate()
+        // Tests stand at the end of a file.
+        .take_while(|(_, line)| !begins_tests(line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        .filter_map(|(index, line)| {
+            let word = IMPURE.iter().find(|word| names(line, word))?;
+            Some(format!(
+                "{path}:{}: {word} has no place in a crate without I/O, clocks and threads",
+                index + 1
+            ))
+        })
+        .collect()
+}
+
+/// Returns whether a line is the attribute of tests: `#[cfg(test)]`, `#[cfg(all(test, ..))]`, `#[cfg(all(loom, test))]`.
+fn begins_tests(line: &str) -> bool {
+    let conditions = line.trim().strip_prefix("#[cfg(").unwrap_or_default();
+    conditions
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| word == "test")
+        && !conditions.contains("not(test")
+}
+
+/// Returns whether a line holds `word`, not as the end of a longer name.
+fn names(line: &str, word: &str) -> bool {
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
 /// Returns the name in a line that declares a module.
 fn module_name(code: &str) -> Option<&str> {
     let start = code.strip_prefix("mod ").or_else(|| {
@@ -144,6 +206,34 @@ mod tests {
             ),
         ] {
             assert_eq!(judge(path, text).len(), 1, "{path}: {text:.40}");
+        }
+    }
+
+    #[test]
+    fn what_a_pure_crate_must_not_do_is_found_outside_its_tests() {
+        let body = "//! Opens well.\nuse std::net::IpAddr;\n// Instant::now is the caller's\nlet ProfileFile::Open = x;\n";
+        for line in [
+            "let now = Instant::now();",
+            "let text = fs::read(path)?;",
+            "use std::{io, fs::File};",
+            "use std::net::TcpStream;",
+            "    std::thread::spawn(work);",
+        ] {
+            let text = format!("{body}{line}\n");
+            assert_eq!(
+                judge_purity("crates/warc/src/x.rs", &text).len(),
+                1,
+                "{line}"
+            );
+            assert!(judge_purity("crates/engine/src/x.rs", &text).is_empty());
+            assert!(judge_purity("crates/warc/src/tests.rs", &text).is_empty());
+            assert!(judge_purity("crates/warc/tests/x.rs", &text).is_empty());
+            for mark in ["#[cfg(test)]", "#[cfg(all(loom, test))]"] {
+                let in_tests = format!("{body}{mark}\nmod tests {{\n{line}\n}}\n");
+                assert!(judge_purity("crates/warc/src/x.rs", &in_tests).is_empty());
+            }
+            let not_in_tests = format!("{body}#[cfg(not(test))]\n{line}\n");
+            assert_eq!(judge_purity("crates/warc/src/x.rs", &not_in_tests).len(), 1);
         }
     }
 }
