@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-/// Returns `text` with each control and direction character written as `\u{..}`, cut at `chars_max` characters.
-///
-/// C0 and C1 controls and DEL can drive a terminal, line breaks forge log lines, and the bidirectional controls
-/// (U+061C, U+200E to U+200F, U+202A to U+202E, U+2066 to U+2069) and the line separators reorder what is seen.
+use types::is_unprintable;
+
+/// Returns `text` with each character that [`is_unprintable`] written as `\u{..}`, cut at `chars_max` characters.
 pub(crate) fn clean(text: &str, chars_max: usize) -> String {
     let mut cleaned = String::with_capacity(text.len().min(chars_max));
     for (index, character) in text.chars().enumerate() {
@@ -13,7 +12,7 @@ pub(crate) fn clean(text: &str, chars_max: usize) -> String {
             cleaned.push_str("...");
             break;
         }
-        if is_unsafe(character) {
+        if is_unprintable(character) {
             // Writing to a string does not fail.
             let _ = write!(cleaned, "\\u{{{:x}}}", u32::from(character));
         } else {
@@ -21,14 +20,6 @@ pub(crate) fn clean(text: &str, chars_max: usize) -> String {
         }
     }
     cleaned
-}
-
-fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
 }
 
 /// Returns a connection string or URL with its password replaced by `***`: in the user part, and in parameters named
@@ -78,7 +69,7 @@ mod tests {
         let hostile =
             "a\u{1b}]0;x\u{7}\u{9b}31m\r\n\tb\u{7f}\u{202e}gnp.exe\u{2066}\u{2069}\u{2028}ü";
         let cleaned = clean(hostile, 1_000);
-        assert!(cleaned.chars().all(|c| !is_unsafe(c)), "{cleaned}");
+        assert!(cleaned.chars().all(|c| !is_unprintable(c)), "{cleaned}");
         assert!(
             cleaned.starts_with("a\\u{1b}]0;x") && cleaned.ends_with('ü'),
             "{cleaned}"
@@ -95,7 +86,7 @@ mod tests {
             let input = case["input"].as_str().expect("a text");
             let cleaned = clean(input, 1_000);
             assert!(
-                !cleaned.chars().any(is_unsafe),
+                !cleaned.chars().any(is_unprintable),
                 "{}: {cleaned:?}",
                 case["id"]
             );

@@ -80,12 +80,16 @@ impl From<EngineError> for Failure {
     }
 }
 
+/// What to do about a data folder that cannot be used.
+const FOLDER_HINT: &str = "--data names a folder that can be written, or made";
+
 /// Returns what to do about a failure of the engine, where something can be done.
 fn hint_of(error: &EngineError) -> Option<&'static str> {
     match error {
         EngineError::Mismatch { .. } => Some(
             "--data, --store and --schema name folder and store; a crawl in PostgreSQL needs its own folder as well",
         ),
+        EngineError::Folder { .. } => Some(FOLDER_HINT),
         EngineError::FolderInUse(_) => {
             Some("wait for the other crawl to end, or name another folder with --data")
         }
@@ -111,7 +115,7 @@ pub(crate) fn unusable_folder(folder: &Path, reason: &dyn fmt::Display) -> Failu
             folder.display()
         ),
     )
-    .with_hint("--data names a folder that can be written, or made")
+    .with_hint(FOLDER_HINT)
 }
 
 /// Returns an error and its causes in one line, leaving out a cause that the text before it already tells.

@@ -75,6 +75,34 @@ fn request_count(server: &Server) -> u64 {
         .sum()
 }
 
+/// Serves the site, slowly enough to die in the middle of it.
+fn serve(site: &Arc<Synthetic>) -> Server {
+    let config = ServerConfig {
+        https: None,
+        latency: Duration::from_millis(20),
+        ..ServerConfig::default()
+    };
+    Server::start(config, Arc::<Synthetic>::clone(site)).expect("the server starts")
+}
+
+/// The pages of the site that were asked for, and how many requests beside the first they took in all.
+fn fetched(server: &Server, site: &Synthetic) -> (BTreeSet<String>, u64) {
+    let mut pages = server.request_counts();
+    pages.retain(|url, _| site.is_page(url));
+    let refetched = pages.values().map(|count| count - 1).sum();
+    (pages.into_keys().collect(), refetched)
+}
+
+/// Where to kill, in pages: somewhere in the next tenth of the crawl, random over the runs, the same for one seed.
+fn kill_target(seed: u64, kill: u64) -> u64 {
+    let random = seed
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(kill * 977)
+        >> 7;
+    let spread = random % (PAGES / 20);
+    PAGES / (KILLS + 1) * kill - spread.min(PAGES / (KILLS + 1) - 1)
+}
+
 fn survives_kills(store: &str, seed: u64) {
     let site = Arc::new(Synthetic::new(SyntheticConfig {
         pages: PAGES,
@@ -82,54 +110,22 @@ fn survives_kills(store: &str, seed: u64) {
         seed,
         ..SyntheticConfig::default()
     }));
-    let config = ServerConfig {
-        https: None,
-        latency: Duration::from_millis(20),
-        ..ServerConfig::default()
-    };
-    let server = Server::start(config, Arc::<Synthetic>::clone(&site)).expect("the server starts");
+    let server = serve(&site);
     let folder = folder();
     let connect_to = format!("::{}", server.http_address());
+    let start = site.start_url();
+    let words = format!(
+        "crawl {start} --data data --store {store} --delay 0 --per-host 64 --connect-to {connect_to} \
+         --expected-urls 10000 --json --quiet"
+    );
     let crawl = Crawl {
         folder: folder.path(),
-        arguments: [
-            "crawl",
-            &site.start_url(),
-            "--data",
-            "data",
-            "--store",
-            store,
-            "--delay",
-            "0",
-            "--per-host",
-            "64",
-            "--connect-to",
-            &connect_to,
-            "--expected-urls",
-            "10000",
-            "--json",
-            "--quiet",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        arguments: words.split(' ').map(str::to_owned).collect(),
     };
     let mut refetched_before = 0;
     for kill in 1..=KILLS {
-        // Somewhere in the next tenth of the crawl: random over the runs, the same for one seed.
-        let spread = (seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(kill * 977)
-            >> 7)
-            % (PAGES / 20);
-        let target =
-            (PAGES / (KILLS + 1)) * kill - spread.min(PAGES / (KILLS + 1) - 1) + refetched_before;
-        crawl.kill_at(&server, target);
-        let counts = server.request_counts();
-        let refetched: u64 = counts
-            .iter()
-            .filter(|(url, _)| site.is_page(url))
-            .map(|(_, count)| count - 1)
-            .sum();
+        crawl.kill_at(&server, kill_target(seed, kill) + refetched_before);
+        let (_, refetched) = fetched(&server, &site);
         assert!(
             refetched - refetched_before <= LEASES_MAX,
             "kill {} was followed by {} refetches",
@@ -150,14 +146,8 @@ fn survives_kills(store: &str, seed: u64) {
         report["resumed_leases_max"], LEASES_MAX,
         "the run before was killed"
     );
-    let counts = server.request_counts();
-    let pages: BTreeSet<String> = counts
-        .keys()
-        .filter(|url| site.is_page(url))
-        .cloned()
-        .collect();
+    let (pages, refetched) = fetched(&server, &site);
     assert_eq!(pages, site.urls().collect(), "every page was fetched");
-    let refetched: u64 = pages.iter().map(|url| counts[url] - 1).sum();
     assert!(refetched - refetched_before <= LEASES_MAX);
     assert_records(&folder.path().join("data"), &pages);
     eprintln!(

@@ -199,7 +199,7 @@ fn every_bad_seed_line_is_shown_when_verbose() {
         assert_eq!(found.code, Some(2), "{found:?}");
         assert!(!found.stderr.contains("\\\\u"), "{found:?}");
         let count = found.stderr.matches(": \"nonsense").count();
-        (count, found.stderr.contains("--verbose"))
+        (count, found.stderr.contains("--verbose shows each"))
     };
     assert_eq!(shown(&["crawl", "seeds"]), (20, true));
     assert_eq!(shown(&["crawl", "seeds", "--verbose"]), (30, false));

@@ -28,6 +28,9 @@ pub struct CrawlConfig {
     pub leases_max: Option<u32>,
     /// Tries of a URL in all before it is given up.
     pub attempts_max: u16,
+    /// Tries to resolve a host, and to get its robots.txt, before all its URLs are given up. The pauses between them
+    /// double from five seconds: five tries take 75 seconds.
+    pub host_attempts_max: u16,
     /// Which URLs belong to the crawl, relative to its seeds.
     pub scope: ScopeRule,
     /// If not empty, a URL must match one of these regular expressions.
@@ -122,6 +125,7 @@ impl Default for CrawlConfig {
             delay: Duration::from_secs(1),
             leases_max: None,
             attempts_max: 3,
+            host_attempts_max: 5,
             scope: ScopeRule::Domain,
             include: Vec::new(),
             exclude: Vec::new(),

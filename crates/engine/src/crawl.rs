@@ -219,6 +219,13 @@ fn check(config: &CrawlConfig) -> Result<(), EngineError> {
             1_024,
         ),
     ];
+    if config.robots && config.product_token().is_empty() {
+        return Err(EngineError::Config(format!(
+            "user-agent {:?} must begin with a product token of letters, `-` and `_`, by which robots.txt files can \
+             address the crawler (RFC 9309, section 2.2.1)",
+            config.fetch.user_agent
+        )));
+    }
     for (setting, value, max) in settings {
         if value == 0 || value > max {
             return Err(EngineError::Config(format!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use frontier::{SeenConfig, SeenTest, Workbench, WorkbenchConfig};
-use store::{CrawlIdentity, OpenedStore, Store};
+use store::{CrawlIdentity, OpenedStore, Store, StoreError};
 use types::{KEY_VERSION, KeySeed};
 
 use crate::{
@@ -73,8 +73,9 @@ pub(crate) fn open(config: &CrawlConfig, folder: &Folder) -> Result<Opened, Engi
         None => SavedProgress::default(),
     };
     let next_sequence = store.next_sequence()?;
-    let seen = rebuild_seen(config, store.as_ref(), next_sequence)?;
+    let (seen, key_count) = rebuild_seen(config, store.as_ref(), next_sequence)?;
     let workbench = rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
+    check_holdings(&saved, key_count, workbench.stats().queued_count)?;
     let outputs = open_outputs(config, &saved, &mut random)?;
     Ok(Opened {
         store: Arc::from(store),
@@ -144,7 +145,7 @@ fn rebuild_seen(
     config: &CrawlConfig,
     store: &dyn Store,
     next_sequence: u64,
-) -> Result<SeenTest, EngineError> {
+) -> Result<(SeenTest, u64), EngineError> {
     let seen_config = SeenConfig {
         expected_urls: config.expected_urls,
         false_positive_rate: config.false_positive_rate,
@@ -153,8 +154,30 @@ fn rebuild_seen(
     };
     let seen = SeenTest::new(&seen_config, next_sequence)
         .map_err(|error| EngineError::Config(error.to_string()))?;
-    store.scan_keys(&mut |keys| seen.load(keys))?;
-    Ok(seen)
+    let key_count = store.scan_keys(&mut |keys| seen.load(keys))?;
+    Ok((seen, key_count))
+}
+
+/// Refuses a store that holds less, or more, than its own accounts say: to go on with it would lose URLs, or fetch them
+/// twice, without a word.
+fn check_holdings(
+    saved: &SavedProgress,
+    key_count: u64,
+    queued_count: u64,
+) -> Result<(), EngineError> {
+    let counts = &saved.counts;
+    let admitted_count = counts.queued + counts.finished();
+    for (what, held, accounted) in [
+        ("queued URLs", queued_count, counts.queued),
+        ("known keys", key_count, admitted_count),
+    ] {
+        if held != accounted {
+            return Err(EngineError::Store(StoreError::Corrupt(format!(
+                "it has {held} {what}, but its accounts say {accounted}; restore it from a copy, or begin a new crawl"
+            ))));
+        }
+    }
+    Ok(())
 }
 
 fn rebuild_workbench(
@@ -179,6 +202,7 @@ fn workbench_config(config: &CrawlConfig) -> WorkbenchConfig {
         per_ip: config.per_ip.unwrap_or(CrawlConfig::PER_IP_DEFAULT),
         delay: config.delay,
         attempts_max: config.attempts_max,
+        host_attempts_max: config.host_attempts_max,
         max_pages: config.limits.max_pages,
         obey_robots: config.robots,
         ..WorkbenchConfig::default()

@@ -124,13 +124,18 @@ impl Owner {
         if self.workbench.has_leases() {
             return None;
         }
-        let seeds_settled = self.seeds.offered == Some(self.seeds.settled);
-        if seeds_settled && self.workbench.is_drained() {
+        if self.ending == Some(Outcome::Stopped) {
+            return self.ending;
+        }
+        // Seeds cost no request, and only with them is it known whether anything is left.
+        if self.seeds.offered != Some(self.seeds.settled) {
+            return None;
+        }
+        if self.workbench.is_drained() {
             return Some(Outcome::Finished);
         }
-        let is_limit_reached = || seeds_settled && self.workbench.is_limit_reached();
-        self.ending
-            .or_else(|| is_limit_reached().then_some(Outcome::LimitReached))
+        let is_limit_reached = self.ending.is_some() || self.workbench.is_limit_reached();
+        is_limit_reached.then_some(Outcome::LimitReached)
     }
 
     /// Lets the leases drain and ends with `outcome`.

@@ -276,6 +276,15 @@ pub(crate) static TABLE: &[Setting] = &[
     .advanced(),
     setting(
         PACE,
+        "host-attempts-max",
+        COUNT_FROM_1,
+        "Tries to resolve a host, and to get its robots.txt, before all its URLs are given up; the pauses between them double from 5s.",
+        |s| Value::Count(s.crawl.host_attempts_max.into()),
+        |s, v| put(&mut s.crawl.host_attempts_max, number(v)),
+    )
+    .advanced(),
+    setting(
+        PACE,
         "leases-max",
         count_to(1_000_000),
         "The most URLs under way and not yet durably recorded, and so the most fetched again after a kill.",

@@ -92,6 +92,15 @@ pub(crate) struct Appender {
 impl Appender {
     /// Opens a file for appending and cuts it back to `bytes`, the length that the last commit speaks of.
     pub(crate) fn open(path: &Path, bytes: u64) -> Result<Self, EngineError> {
+        let damaged = |problem: String| EngineError::Damaged {
+            path: path.to_path_buf(),
+            problem,
+        };
+        if bytes > 0 && !path.exists() {
+            return Err(damaged(format!(
+                "missing, but {bytes} bytes of it were committed; restore the file, or begin a new crawl"
+            )));
+        }
         let file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -99,12 +108,9 @@ impl Appender {
             .map_err(EngineError::file(path))?;
         let found = file.metadata().map_err(EngineError::file(path))?.len();
         if found < bytes {
-            return Err(EngineError::Damaged {
-                path: path.to_path_buf(),
-                problem: format!(
-                    "{found} bytes long, but {bytes} bytes were committed; restore the file, or begin a new crawl"
-                ),
-            });
+            return Err(damaged(format!(
+                "{found} bytes long, but {bytes} bytes were committed; restore the file, or begin a new crawl"
+            )));
         }
         file.set_len(bytes).map_err(EngineError::file(path))?;
         Ok(Self {

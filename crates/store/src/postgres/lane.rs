@@ -8,6 +8,8 @@ use tokio_postgres::{Client, Config, NoTls, Statement};
 use super::{failure::failure, schema};
 use crate::StoreError;
 
+/// The longest time until a new session is ready for statements.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a lock may stay with the session of a process that died, until the server notices.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -132,6 +134,19 @@ async fn relock(client: &Client, target: &Target, epoch: i64) -> Result<(), Stor
 /// Connects, and sees to it that what is committed here is durable, and that the server soon notices when this end is
 /// gone, and with it the session's lock.
 pub(super) async fn connect(target: &Target) -> Result<Client, StoreError> {
+    // The driver's own timeout ends with the TCP connection; a peer that never answers must not hold up a crawl.
+    time::timeout(CONNECT_TIMEOUT, open(target))
+        .await
+        .unwrap_or_else(|_| {
+            Err(StoreError::Unavailable(format!(
+                "{} did not answer within {} seconds",
+                target.name(),
+                CONNECT_TIMEOUT.as_secs()
+            )))
+        })
+}
+
+async fn open(target: &Target) -> Result<Client, StoreError> {
     let (client, connection) = target
         .config
         .connect(NoTls)

@@ -1,0 +1,274 @@
+//! Runs that end early, and runs that go on with other settings.
+#![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
+mod support;
+
+use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
+
+use engine::{Crawl, CrawlConfig, EngineError, Outcome, Report, StoreConfig};
+use replay::{Server, ServerConfig, SiteAnswer, SiteRequest, Synthetic, SyntheticConfig};
+use store::testing::Cluster;
+use support::{Backend, Place, assert_fetched_once, assert_whole, crawl};
+use types::{Canonicalizer, Disposition, FailureKind};
+
+fn site(pages: u64, latency: Duration) -> (Server, Arc<Synthetic>) {
+    let site = Arc::new(Synthetic::new(SyntheticConfig {
+        pages,
+        page_bytes: 1_000,
+        ..SyntheticConfig::default()
+    }));
+    let config = ServerConfig {
+        https: None,
+        latency,
+        ..ServerConfig::default()
+    };
+    (Server::start(config, site.clone()).unwrap(), site)
+}
+
+/// Starts a crawl and hands it to `meddle`; returns how it ended.
+fn meddled(config: CrawlConfig, seed: &str, meddle: impl FnOnce(&Crawl)) -> Report {
+    let seed = Canonicalizer::default().canonicalize(seed).unwrap();
+    let crawl = Crawl::start(config, vec![seed]).unwrap();
+    meddle(&crawl);
+    crawl
+        .wait(Duration::from_mins(1))
+        .expect("it ends")
+        .unwrap()
+}
+
+fn wait_for_pages(crawl: &Crawl, count: u64) {
+    while crawl.progress().pages < count {
+        assert!(
+            crawl.wait(Duration::from_millis(5)).is_none(),
+            "it ended before {count} pages"
+        );
+    }
+}
+
+#[test]
+fn a_crawl_stopped_either_way_goes_on() {
+    let (server, site) = site(600, Duration::from_millis(10));
+    let place = Place::new(Backend::Embedded);
+    let start = site.start_url();
+    let report = meddled(place.config(&server), &start, |crawl| {
+        wait_for_pages(crawl, 50);
+        crawl.stop();
+    });
+    assert_eq!(report.outcome, Outcome::Stopped);
+    assert!(report.identity_holds);
+    let fetched: u64 = server.request_counts().values().sum();
+    assert_eq!(
+        report.pages + 1,
+        fetched,
+        "what was under way was finished (robots.txt aside)"
+    );
+    let report = meddled(place.config(&server), &start, |crawl| {
+        wait_for_pages(crawl, 200);
+        crawl.stop_now();
+    });
+    assert_eq!(report.outcome, Outcome::Stopped);
+    assert_eq!(report.resumed_leases_max, 0, "the first stop was clean");
+    let report = crawl(place.config(&server), &[&start]);
+    assert_whole(&report, &place.records());
+    assert_eq!(report.counts.succeeded, 600);
+    assert_eq!(
+        report.resumed_leases_max, report.leases_max,
+        "the second was not"
+    );
+}
+
+#[test]
+fn limits_on_bytes_and_time_end_a_run() {
+    let (server, site) = site(400, Duration::from_millis(5));
+    let place = Place::new(Backend::Embedded);
+    let mut config = place.config(&server);
+    config.limits.max_bytes = Some(100_000);
+    let report = crawl(config.clone(), &[&site.start_url()]);
+    assert_eq!(report.outcome, Outcome::LimitReached);
+    assert!(
+        report.wire_bytes >= 100_000 && report.pages < 400,
+        "{} bytes",
+        report.wire_bytes
+    );
+    config.limits.max_bytes = None;
+    config.limits.max_time = Some(Duration::from_millis(1));
+    let report = crawl(config.clone(), &[&site.start_url()]);
+    assert_eq!(report.outcome, Outcome::LimitReached);
+    config.limits.max_time = None;
+    let report = crawl(config.clone(), &[&site.start_url()]);
+    assert_whole(&report, &place.records());
+    // A crawl with nothing left is finished, whatever limit it is past.
+    config.limits.max_bytes = Some(1);
+    let report = crawl(config, &[&site.start_url()]);
+    assert_eq!(report.outcome, Outcome::AlreadyFinished);
+    assert_fetched_once(&server, &site.urls().collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn a_run_without_archive_leaves_the_archive_alone() {
+    let (server, site) = site(300, Duration::ZERO);
+    let place = Place::new(Backend::Embedded);
+    let mut config = place.config(&server);
+    config.warc_bytes_max = 20_000;
+    for (max_pages, warc) in [(Some(100), true), (Some(200), false), (None, true)] {
+        config.limits.max_pages = max_pages;
+        config.warc = warc;
+        crawl(config.clone(), &[&site.start_url()]);
+    }
+    let records = place.records();
+    assert_eq!(records.len(), 300);
+    let archived = records
+        .iter()
+        .filter(|record| record.warc.is_some())
+        .count();
+    assert_eq!(archived, 200);
+    let names: BTreeSet<_> = place
+        .warc_files()
+        .iter()
+        .map(|file| file.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    for record in records.iter().filter_map(|record| record.warc.as_ref()) {
+        assert!(names.contains(&record.file), "{} is gone", record.file);
+    }
+}
+
+/// Two sites, each of which links to one page of its own.
+fn two_sites() -> Server {
+    let answer = |request: &SiteRequest<'_>| match request.path_and_query {
+        "/" => SiteAnswer::html("<a href=/next>next</a> <a href=/third>third</a>"),
+        "/next" | "/third" => SiteAnswer::html("the end"),
+        _ => SiteAnswer::not_found(),
+    };
+    let config = ServerConfig {
+        https: None,
+        ..ServerConfig::default()
+    };
+    Server::start(config, Arc::new(answer)).unwrap()
+}
+
+#[test]
+fn a_second_run_keeps_the_scope_of_the_first_ones_seeds() {
+    let server = two_sites();
+    let place = Place::new(Backend::Embedded);
+    let mut config = place.config(&server);
+    config.limits.max_pages = Some(1);
+    crawl(config.clone(), &["http://one.example/"]);
+    config.limits.max_pages = None;
+    let report = crawl(config, &["http://two.example/"]);
+    assert_whole(&report, &place.records());
+    let expected = ["one", "two"]
+        .iter()
+        .flat_map(|name| ["", "next", "third"].map(|path| format!("http://{name}.example/{path}")))
+        .collect();
+    assert_fetched_once(&server, &expected);
+}
+
+#[test]
+fn other_rules_of_canonicalization_are_refused() {
+    let server = two_sites();
+    let place = Place::new(Backend::Embedded);
+    let mut config = place.config(&server);
+    crawl(config.clone(), &["http://one.example/"]);
+    config.canonical.sort_query = true;
+    let refusal = Crawl::start(config, Vec::new()).err().unwrap();
+    assert!(
+        refusal.to_string().contains("rules of canonicalization"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_folder_and_a_store_of_two_crawls_are_refused_and_left_alone() {
+    let server = two_sites();
+    let embedded = Place::new(Backend::Embedded);
+    crawl(embedded.config(&server), &["http://one.example/"]);
+    let pages = fs::read(embedded.path().join("pages.jsonl")).unwrap();
+    let mut config = embedded.config(&server);
+    config.store = StoreConfig::Postgres {
+        uri: Cluster::shared().create_database(),
+        schema: "bloomcrawl".to_owned(),
+    };
+    for _ in 0..2 {
+        let refusal = Crawl::start(config.clone(), Vec::new()).err().unwrap();
+        assert!(matches!(refusal, EngineError::Mismatch { .. }), "{refusal}");
+    }
+    // The refused store is still good for a crawl of its own, which the first folder then does not fit either.
+    let other = Place::new(Backend::Embedded);
+    let mut fresh = other.config(&server);
+    fresh.store = config.store.clone();
+    crawl(fresh, &["http://two.example/"]);
+    let refusal = Crawl::start(config, Vec::new()).err().unwrap();
+    assert!(matches!(refusal, EngineError::Mismatch { .. }), "{refusal}");
+    assert_eq!(
+        fs::read(embedded.path().join("pages.jsonl")).unwrap(),
+        pages
+    );
+    // Outputs without an identity are somebody's work, too.
+    fs::remove_file(embedded.path().join("crawl.json")).unwrap();
+    fs::remove_dir_all(embedded.path().join("store")).unwrap();
+    let refusal = Crawl::start(embedded.config(&server), Vec::new())
+        .err()
+        .unwrap();
+    assert!(matches!(refusal, EngineError::Mismatch { .. }), "{refusal}");
+    assert_eq!(
+        fs::read(embedded.path().join("pages.jsonl")).unwrap(),
+        pages
+    );
+}
+
+#[test]
+fn a_store_that_lost_entries_is_refused() {
+    let server = two_sites();
+    let place = Place::new(Backend::Postgres);
+    let mut config = place.config(&server);
+    config.limits.max_pages = Some(1);
+    crawl(config.clone(), &["http://one.example/"]);
+    let StoreConfig::Postgres { uri, .. } = &config.store else {
+        panic!("the place has a database")
+    };
+    for (damage, expected) in [
+        (
+            "DELETE FROM bloomcrawl.queue WHERE url LIKE '%next'",
+            "1 queued URLs, but its accounts say 2",
+        ),
+        ("DELETE FROM bloomcrawl.url_key", "0 known keys"),
+    ] {
+        Cluster::execute(
+            uri,
+            "CREATE TABLE IF NOT EXISTS public.spare AS TABLE bloomcrawl.queue",
+        );
+        Cluster::execute(uri, damage);
+        let refusal = Crawl::start(config.clone(), Vec::new()).err().unwrap();
+        assert!(refusal.to_string().contains(expected), "{refusal}");
+        Cluster::execute(
+            uri,
+            "INSERT INTO bloomcrawl.queue SELECT * FROM public.spare WHERE key NOT IN (SELECT key FROM bloomcrawl.queue)",
+        );
+    }
+}
+
+#[test]
+fn a_robots_txt_that_breaks_off_lets_nothing_through() {
+    let answer = |request: &SiteRequest<'_>| {
+        if request.path_and_query == "/robots.txt" {
+            SiteAnswer::text("User-agent: *\nDisallow: /private\nDisallow: /\n")
+                .with_fault(replay::Fault::CutBody(20))
+        } else {
+            SiteAnswer::html("secret")
+        }
+    };
+    let config = ServerConfig {
+        https: None,
+        ..ServerConfig::default()
+    };
+    let server = Server::start(config, Arc::new(answer)).unwrap();
+    let place = Place::new(Backend::Embedded);
+    let mut config = place.config(&server);
+    config.host_attempts_max = 1;
+    let report = crawl(config, &["http://one.example/"]);
+    let records = place.records();
+    assert_whole(&report, &records);
+    assert_eq!(records[0].disposition, Disposition::Disregarded);
+    assert_eq!(records[0].error, Some(FailureKind::RobotsUnreachable));
+    assert_eq!(server.request_count("http://one.example/"), 0);
+}
