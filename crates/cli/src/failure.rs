@@ -70,6 +70,7 @@ impl From<EngineError> for Failure {
         let exit = match error.kind() {
             ErrorKind::Config => Exit::Config,
             ErrorKind::Store => Exit::Store,
+            ErrorKind::Surroundings => Exit::Stopped,
             ErrorKind::Internal => Exit::Internal,
         };
         let failure = Self::new(exit, chain(&error));
@@ -93,9 +94,15 @@ fn hint_of(error: &EngineError) -> Option<&'static str> {
         EngineError::FolderInUse(_) => {
             Some("wait for the other crawl to end, or name another folder with --data")
         }
-        EngineError::Store(_) => Some(
+        EngineError::Store(_) if error.is_resumable() => Some(
             "--store and --schema name the store; whatever was committed is safe, and the same command resumes",
         ),
+        EngineError::NothingReached(_) => Some(
+            "see to the network, the name, or --allow-private-addresses; nothing was given up, and the same command tries again",
+        ),
+        EngineError::OutOfFiles(_) => {
+            Some("raise `ulimit -n`, or lower --concurrency; the same command resumes")
+        }
         EngineError::File { .. } => {
             Some("see to the disk and the rights on it; the same command resumes")
         }

@@ -6,6 +6,7 @@ mod clean;
 mod command;
 mod failure;
 mod flags;
+mod limit;
 mod printer;
 mod progress;
 mod report;
@@ -25,6 +26,7 @@ use crate::{
 fn main() -> ExitCode {
     // Wrong usage ends here with exit code 2, `--help` and `--version` with 0.
     let cli = Cli::parse();
+    limit::raise_open_files();
     let result = panic::catch_unwind(|| command::run(cli)).unwrap_or_else(|_| {
         Err(Failure::new(
             Exit::Internal,

@@ -74,7 +74,9 @@ const fn headline(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Finished => "Finished: every URL in scope is done.",
         Outcome::AlreadyFinished => "This crawl was finished before; nothing is left to do.",
-        Outcome::LimitReached => "A limit was reached; the same command with a higher one goes on.",
+        Outcome::LimitReached => {
+            "A limit was reached; the same command goes on when the limit leaves room."
+        }
         Outcome::Stopped => "Stopped; the same command resumes.",
     }
 }

@@ -46,7 +46,7 @@ impl Crawl {
     ///
     /// Fails when a setting cannot be used, when another process crawls into the same folder or store, or when one of
     /// them cannot be opened.
-    pub fn start(config: CrawlConfig, seeds: Vec<CanonicalUrl>) -> Result<Self, EngineError> {
+    pub fn start(config: CrawlConfig, seeds: &[CanonicalUrl]) -> Result<Self, EngineError> {
         check(&config)?;
         let fetch = FetchConfig {
             idle_per_host_max: config.per_host as usize,
@@ -56,7 +56,9 @@ impl Crawl {
         let fetcher =
             Fetcher::new(fetch).map_err(|error| EngineError::Config(error.to_string()))?;
         let folder = Folder::open(&config.data)?;
-        let scope = scope(&config, &folder.add_seeds(&seeds)?)?;
+        // All seeds ever given: a run that died may have offered only some of its own.
+        let seeds = folder.add_seeds(seeds)?;
+        let scope = scope(&config, &seeds)?;
         let opened = opening::open(&config, &folder)?;
         let live = Arc::new(Live::new(config.limits, &opened.saved));
         let run = Run::new(config, &live, &opened);
@@ -161,6 +163,7 @@ fn assemble(
         begun: Instant::now(),
         seeds: SeedBatches::default(),
         ending: None,
+        fault: None,
     };
     let stages = Stages {
         committer,

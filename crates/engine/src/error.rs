@@ -35,6 +35,12 @@ pub enum EngineError {
     /// Another process crawls into the same data folder.
     #[error("{0} is in use by another crawl")]
     FolderInUse(PathBuf),
+    /// No host answered in this run, and one was to be given up: the fault is more likely on our side of the network.
+    #[error("no host could be reached: {0}")]
+    NothingReached(String),
+    /// The system lets this process open no more files.
+    #[error("no more files or connections can be opened: {0}")]
+    OutOfFiles(String),
     /// The store failed.
     #[error("store: {0}")]
     Store(#[from] StoreError),
@@ -66,6 +72,8 @@ pub enum ErrorKind {
     Config,
     /// The store.
     Store,
+    /// The surroundings: nothing is wrong with the crawl, and it can be resumed when they are better.
+    Surroundings,
     /// Anything else of ours.
     Internal,
 }
@@ -80,8 +88,20 @@ impl EngineError {
             | Self::Folder { .. }
             | Self::FolderInUse(_) => ErrorKind::Config,
             Self::Store(_) => ErrorKind::Store,
+            Self::NothingReached(_) | Self::OutOfFiles(_) => ErrorKind::Surroundings,
             Self::File { .. } | Self::Damaged { .. } | Self::Internal(_) => ErrorKind::Internal,
         }
+    }
+
+    /// Returns whether the same command may go on later, without anything being brought back from a copy.
+    #[must_use]
+    pub const fn is_resumable(&self) -> bool {
+        !matches!(
+            self,
+            Self::Damaged { .. }
+                | Self::Mismatch { .. }
+                | Self::Store(StoreError::Corrupt(_) | StoreError::Incompatible(_))
+        )
     }
 
     /// Returns a closure that names `path` in an I/O error.

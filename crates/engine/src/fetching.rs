@@ -71,6 +71,15 @@ impl FetchStage {
             let outcome = tokio::spawn(async move { fetcher.fetch(&url).await })
                 .await
                 .unwrap_or_else(|_| FetchOutcome::Failed(own_fault()));
+            match &outcome {
+                FetchOutcome::Failed(failure) if failure.kind == FailureKind::OutOfFiles => {
+                    let fault = EngineError::OutOfFiles(failure.detail.clone());
+                    drop(owner.send(OwnerEvent::Fault(fault)));
+                    return;
+                }
+                FetchOutcome::Failed(_) => {}
+                FetchOutcome::Response(_) | FetchOutcome::Redirect(_) => live.note_answer(),
+            }
             let is_page = matches!(lease.purpose, Purpose::Page(_));
             let page = Box::new(FetchedPage {
                 lease,

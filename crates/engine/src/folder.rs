@@ -119,7 +119,15 @@ impl Folder {
         seeds: &[CanonicalUrl],
     ) -> Result<Vec<CanonicalUrl>, EngineError> {
         let path = self.path.join(SEEDS_FILE);
-        let earlier = read_if_there(&path)?.unwrap_or_default();
+        let earlier = read_if_there(&path)?;
+        if earlier.is_none() && self.identity()?.is_some() {
+            return Err(EngineError::Damaged {
+                path,
+                problem: "missing, but the crawl was begun with seeds; restore the file, or begin a new crawl".to_owned(),
+            });
+        }
+        let is_new = earlier.is_none();
+        let earlier = earlier.unwrap_or_default();
         let mut all = BTreeSet::new();
         for line in String::from_utf8_lossy(&earlier).lines() {
             let seed = CanonicalUrl::from_stored(line.to_owned());
@@ -130,7 +138,7 @@ impl Folder {
         }
         let earlier_count = all.len();
         all.extend(seeds.iter().cloned());
-        if all.len() > earlier_count {
+        if is_new || all.len() > earlier_count {
             let lines: String = all.iter().flat_map(|seed| [seed.as_str(), "\n"]).collect();
             self.replace(SEEDS_FILE, lines.as_bytes())?;
         }

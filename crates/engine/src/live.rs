@@ -32,6 +32,7 @@ pub(crate) struct Live {
     hosts: AtomicU64,
     requests: AtomicU64,
     unrecorded_bytes: AtomicU64,
+    is_answered: AtomicBool,
     is_halted: AtomicBool,
 }
 
@@ -60,6 +61,7 @@ impl Live {
             hosts: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             unrecorded_bytes: AtomicU64::new(0),
+            is_answered: AtomicBool::new(false),
             is_halted: AtomicBool::new(false),
         }
     }
@@ -84,6 +86,16 @@ impl Live {
     /// Returns the requests sent in this run.
     pub(crate) fn request_count(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a host answered.
+    pub(crate) fn note_answer(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether any host answered in this run.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.is_answered.load(Ordering::Relaxed)
     }
 
     /// Counts bytes that no page record speaks of: of responses that are fetched again, and of robots.txt files.

@@ -7,6 +7,8 @@ use types::{
     Disposition, FetchOutcome, Host, Lease, LeaseId, PageRecord, PageTally, QueuedUrl, Resolution,
 };
 
+use crate::EngineError;
+
 /// What reaches the owner of the workbench.
 pub(crate) enum OwnerEvent {
     /// The request of a page lease ended.
@@ -32,6 +34,8 @@ pub(crate) enum OwnerEvent {
     Stop,
     /// Stop at once.
     StopNow,
+    /// Stop at once, for this reason.
+    Fault(EngineError),
 }
 
 /// A page lease with what came of it.

@@ -18,7 +18,7 @@ use types::{
 };
 
 use crate::{
-    Outcome,
+    EngineError, Outcome,
     fetching::FetchStage,
     live::Live,
     message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement},
@@ -38,11 +38,12 @@ pub(crate) struct RefillRequest {
 }
 
 /// How the owner's work ended.
-#[derive(Clone, Copy)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
     /// Whether every lease was durably released.
     pub(crate) is_drained: bool,
+    /// Why it had to end, if nobody asked for it.
+    pub(crate) fault: Option<EngineError>,
 }
 
 /// The owner's state.
@@ -57,6 +58,7 @@ pub(crate) struct Owner {
     pub(crate) begun: Instant,
     pub(crate) seeds: SeedBatches,
     pub(crate) ending: Option<Outcome>,
+    pub(crate) fault: Option<EngineError>,
 }
 
 /// Seed batches offered and settled; the crawl cannot end before they agree.
@@ -72,10 +74,14 @@ impl Owner {
         loop {
             let wait = self.act();
             self.live.publish_workbench(&self.workbench.stats());
+            if self.fault.is_some() {
+                return self.halt();
+            }
             if let Some(outcome) = self.outcome() {
                 return Ending {
                     outcome,
                     is_drained: true,
+                    fault: None,
                 };
             }
             // This stage holds a sender itself, so the channel is never closed under it.
@@ -83,13 +89,18 @@ impl Owner {
                 continue;
             };
             if self.take_events(event).is_break() {
-                self.live.halt();
-                let is_drained = !self.workbench.has_leases();
-                return Ending {
-                    outcome: Outcome::Stopped,
-                    is_drained,
-                };
+                return self.halt();
             }
+        }
+    }
+
+    /// Ends the crawl at once.
+    fn halt(self) -> Ending {
+        self.live.halt();
+        Ending {
+            outcome: Outcome::Stopped,
+            is_drained: !self.workbench.has_leases(),
+            fault: self.fault,
         }
     }
 
@@ -106,7 +117,12 @@ impl Owner {
             let now = self.now();
             match self.workbench.next_action(now) {
                 Action::Fetch(lease) => self.fetching.fetch(lease),
-                Action::Disregard(lease, failure) => self.disregard(lease, &failure),
+                Action::Disregard(lease, failure) => {
+                    self.disregard(lease, &failure);
+                    if self.fault.is_some() {
+                        return Duration::ZERO;
+                    }
+                }
                 Action::Resolve(host) => self.fetching.resolve(host),
                 Action::Refill { host, from, limit } => {
                     drop(self.refill.send(RefillRequest { host, from, limit }));
@@ -179,6 +195,10 @@ impl Owner {
             OwnerEvent::SeedsOffered(batch_count) => self.seeds.offered = Some(batch_count),
             OwnerEvent::Stop => self.end(Outcome::Stopped),
             OwnerEvent::StopNow => return ControlFlow::Break(()),
+            OwnerEvent::Fault(fault) => {
+                self.fault = Some(fault);
+                return ControlFlow::Break(());
+            }
         }
         ControlFlow::Continue(())
     }
@@ -204,6 +224,13 @@ impl Owner {
     }
 
     fn disregard(&mut self, lease: Lease, failure: &FetchFailure) {
+        // While no host at all has answered, giving one up would more likely punish it for a fault on our side, and its
+        // URLs would be lost for good. The lease goes with the run; its URL stays queued in the store.
+        if failure.kind != FailureKind::RobotsDisallowed && !self.live.is_answered() {
+            let fault = format!("{}: {failure}", lease.host);
+            self.fault = Some(EngineError::NothingReached(fault));
+            return;
+        }
         // What robots.txt forbids was never to be requested, and a host that was given up had no say; all else that
         // ends without a request failed.
         let disposition = match failure.kind {

@@ -135,11 +135,14 @@ impl Run {
         if let Some(fault) = watch.first_fault() {
             return Err(fault);
         }
-        let ending = ending?;
+        let mut ending = ending?;
+        if let Some(fault) = ending.fault.take() {
+            return Err(fault);
+        }
         let saved = saved.recv().map_err(|_| {
             EngineError::Internal("the commit stage ended without its progress".to_owned())
         })?;
-        self.conclude(ending, saved)
+        self.conclude(&ending, saved)
     }
 
     /// Starts every stage but the owner's. Each holds the channel ends that it needs and no other: a channel whose last
@@ -209,7 +212,7 @@ impl Run {
     }
 
     /// Stores how the run ended and writes the report.
-    fn conclude(&self, ending: Ending, mut saved: SavedProgress) -> Result<Report, EngineError> {
+    fn conclude(&self, ending: &Ending, mut saved: SavedProgress) -> Result<Report, EngineError> {
         if ending.is_drained {
             saved.leases_at_risk = 0;
         }

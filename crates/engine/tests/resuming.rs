@@ -28,7 +28,7 @@ fn site(pages: u64, latency: Duration) -> (Server, Arc<Synthetic>) {
 /// Starts a crawl and hands it to `meddle`; returns how it ended.
 fn meddled(config: CrawlConfig, seed: &str, meddle: impl FnOnce(&Crawl)) -> Report {
     let seed = Canonicalizer::default().canonicalize(seed).unwrap();
-    let crawl = Crawl::start(config, vec![seed]).unwrap();
+    let crawl = Crawl::start(config, &[seed]).unwrap();
     meddle(&crawl);
     crawl
         .wait(Duration::from_mins(1))
@@ -170,7 +170,7 @@ fn other_rules_of_canonicalization_are_refused() {
     let mut config = place.config(&server);
     crawl(config.clone(), &["http://one.example/"]);
     config.canonical.sort_query = true;
-    let refusal = Crawl::start(config, Vec::new()).err().unwrap();
+    let refusal = Crawl::start(config, &[]).err().unwrap();
     assert!(
         refusal.to_string().contains("rules of canonicalization"),
         "{refusal}"
@@ -189,7 +189,7 @@ fn a_folder_and_a_store_of_two_crawls_are_refused_and_left_alone() {
         schema: "bloomcrawl".to_owned(),
     };
     for _ in 0..2 {
-        let refusal = Crawl::start(config.clone(), Vec::new()).err().unwrap();
+        let refusal = Crawl::start(config.clone(), &[]).err().unwrap();
         assert!(matches!(refusal, EngineError::Mismatch { .. }), "{refusal}");
     }
     // The refused store is still good for a crawl of its own, which the first folder then does not fit either.
@@ -197,18 +197,23 @@ fn a_folder_and_a_store_of_two_crawls_are_refused_and_left_alone() {
     let mut fresh = other.config(&server);
     fresh.store = config.store.clone();
     crawl(fresh, &["http://two.example/"]);
-    let refusal = Crawl::start(config, Vec::new()).err().unwrap();
+    let refusal = Crawl::start(config, &[]).err().unwrap();
     assert!(matches!(refusal, EngineError::Mismatch { .. }), "{refusal}");
     assert_eq!(
         fs::read(embedded.path().join("pages.jsonl")).unwrap(),
         pages
     );
+    // The seeds are the scope of the crawl; without them it would silently shrink.
+    let seeds = embedded.path().join("seeds.txt");
+    let kept = fs::read(&seeds).unwrap();
+    fs::remove_file(&seeds).unwrap();
+    let refusal = Crawl::start(embedded.config(&server), &[]).err().unwrap();
+    assert!(matches!(refusal, EngineError::Damaged { .. }), "{refusal}");
+    fs::write(&seeds, kept).unwrap();
     // Outputs without an identity are somebody's work, too.
     fs::remove_file(embedded.path().join("crawl.json")).unwrap();
     fs::remove_dir_all(embedded.path().join("store")).unwrap();
-    let refusal = Crawl::start(embedded.config(&server), Vec::new())
-        .err()
-        .unwrap();
+    let refusal = Crawl::start(embedded.config(&server), &[]).err().unwrap();
     assert!(matches!(refusal, EngineError::Mismatch { .. }), "{refusal}");
     assert_eq!(
         fs::read(embedded.path().join("pages.jsonl")).unwrap(),
@@ -238,7 +243,7 @@ fn a_store_that_lost_entries_is_refused() {
             "CREATE TABLE IF NOT EXISTS public.spare AS TABLE bloomcrawl.queue",
         );
         Cluster::execute(uri, damage);
-        let refusal = Crawl::start(config.clone(), Vec::new()).err().unwrap();
+        let refusal = Crawl::start(config.clone(), &[]).err().unwrap();
         assert!(refusal.to_string().contains(expected), "{refusal}");
         Cluster::execute(
             uri,
@@ -271,4 +276,43 @@ fn a_robots_txt_that_breaks_off_lets_nothing_through() {
     assert_eq!(records[0].disposition, Disposition::Disregarded);
     assert_eq!(records[0].error, Some(FailureKind::RobotsUnreachable));
     assert_eq!(server.request_count("http://one.example/"), 0);
+}
+
+#[test]
+fn a_run_that_reaches_no_host_gives_up_no_url() {
+    let server = two_sites();
+    let place = Place::new(Backend::Embedded);
+    let reachable = place.config(&server);
+    let mut cut_off = reachable.clone();
+    cut_off.host_attempts_max = 1;
+    // Port 9 (discard) of loopback answers nobody.
+    cut_off.fetch.connect_to = vec!["::127.0.0.1:9".parse().unwrap()];
+    let seed = Canonicalizer::default()
+        .canonicalize("http://one.example/")
+        .unwrap();
+    let seeds = std::slice::from_ref(&seed);
+    let fault = Crawl::start(cut_off, seeds)
+        .unwrap()
+        .wait(Duration::from_mins(1))
+        .expect("it ends")
+        .err()
+        .unwrap();
+    assert!(matches!(fault, EngineError::NothingReached(_)), "{fault}");
+    assert!(fault.is_resumable());
+    let report = crawl(reachable, &["http://one.example/"]);
+    assert_whole(&report, &place.records());
+    assert_eq!(report.counts.succeeded, 3);
+}
+
+#[test]
+fn a_store_whose_creation_was_cut_short_is_created_anew() {
+    let server = two_sites();
+    let place = Place::new(Backend::Embedded);
+    // What a death in the midst of creation leaves: a part, beside the store's own folder.
+    let part = place.path().join("store.new");
+    fs::create_dir_all(part.join("keyspaces")).unwrap();
+    fs::write(part.join("0.jnl"), b"").unwrap();
+    let report = crawl(place.config(&server), &["http://one.example/"]);
+    assert_whole(&report, &place.records());
+    assert!(!part.exists());
 }

@@ -71,8 +71,17 @@ fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<FailureKind> {
         return Some(kind_of_http2(error));
     }
     let error = cause.downcast_ref::<io::Error>()?;
+    if error.raw_os_error().is_some_and(is_out_of_files) {
+        return Some(FailureKind::OutOfFiles);
+    }
     // An error without a code of the system only wraps the next cause.
     (error.get_ref().is_none()).then_some(FailureKind::Disconnected)
+}
+
+/// Returns whether a code of the system says that this process (`EMFILE`) or the whole system (`ENFILE`) can open no more
+/// files; the two have these numbers on every Unix.
+const fn is_out_of_files(code: i32) -> bool {
+    cfg!(unix) && matches!(code, 23 | 24)
 }
 
 fn kind_of_http(error: &hyper::Error) -> Option<FailureKind> {

@@ -189,6 +189,8 @@ pub enum FailureKind {
     HostGivenUp,
     /// A fault of our own while this URL was fetched or parsed.
     Internal,
+    /// The system lets this process open no more files: our fault, not the host's.
+    OutOfFiles,
 }
 
 /// What a failure says about trying again.
@@ -221,7 +223,8 @@ impl FailureKind {
             | Self::RobotsDisallowed
             | Self::RobotsUnreachable
             | Self::HostGivenUp
-            | Self::Internal => RetryClass::Never,
+            | Self::Internal
+            | Self::OutOfFiles => RetryClass::Never,
         }
     }
 
@@ -246,6 +249,7 @@ impl FailureKind {
             Self::RobotsUnreachable => "robots-unreachable",
             Self::HostGivenUp => "host-given-up",
             Self::Internal => "internal",
+            Self::OutOfFiles => "out-of-files",
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn run(command: &DemoCommand) -> Result<Exit, Failure> {
     let report = drive::to_end(&crawl, &printer)?;
     drive::print_report(&report, effective.settings.is_json, &printer)?;
     if temporary.is_some() && !effective.settings.is_json && printer.verbosity > Verbosity::Quiet {
-        printer.message("  (removed now: they were in a temporary folder; --data DIR keeps them)");
+        printer.message("  (removed now: they were in a temporary folder, which no later run resumes; --data DIR keeps them)");
     }
     match report.outcome {
         Outcome::AlreadyFinished if report.pages != command.pages => Err(Failure::new(

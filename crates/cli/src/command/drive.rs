@@ -66,7 +66,7 @@ pub(super) fn start(
     let (sender, started) = sync_channel(1);
     let opening = thread::spawn(move || {
         // The receiver outlives the opening, or the process has ended.
-        drop(sender.send(Crawl::start(config, seeds)));
+        drop(sender.send(Crawl::start(config, &seeds)));
     });
     let mut is_told = false;
     let result = loop {

@@ -99,7 +99,7 @@ pub(crate) static TABLE: &[Setting] = &[
         OUTPUTS,
         "data",
         Kind::Text("DIR"),
-        "The folder of the outputs and of the embedded store. A second run on the same folder resumes.",
+        "The folder of the outputs and of the embedded store. A second run on the same folder resumes. A demo that is not told one uses a temporary folder and removes it.",
         |s| Value::Text(s.crawl.data.display().to_string()),
         |s, v| {
             s.crawl.data = PathBuf::from(not_empty(text(v)?)?);
@@ -172,7 +172,7 @@ pub(crate) static TABLE: &[Setting] = &[
         LIMITS,
         "max-time",
         Kind::Duration,
-        "Stop after this time; each run has it anew.",
+        "Begin no request after this time, and end when those under way have; each run has it anew.",
         |s| s.crawl.limits.max_time.map_or(Value::Unset, Value::Duration),
         |s, v| {
             s.crawl.limits.max_time = if v == Value::Unset { None } else { Some(duration(&v)?) };

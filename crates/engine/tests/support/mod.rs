@@ -119,7 +119,7 @@ pub(crate) fn crawl(config: CrawlConfig, seeds: &[&str]) -> Report {
         .iter()
         .map(|seed| canonicalizer.canonicalize(seed).unwrap())
         .collect();
-    let crawl = Crawl::start(config, seeds).unwrap();
+    let crawl = Crawl::start(config, &seeds).unwrap();
     crawl
         .wait(PATIENCE)
         .expect("the crawl ends in time")

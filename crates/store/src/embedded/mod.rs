@@ -38,9 +38,9 @@ const SCAN_KEYS_MAX: usize = 4_096;
 /// [`StoreError::Incompatible`] when what is there was written by another version, and [`StoreError::Backend`] when
 /// the folder cannot be read or written.
 pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, StoreError> {
-    fs::create_dir_all(folder).map_err(|error| {
-        StoreError::Backend(format!("cannot create {}: {error}", folder.display()))
-    })?;
+    if !has_entries(folder) {
+        create(folder, offered)?;
+    }
     let failed = |error| failure(folder, error);
     let database = layout::open_database(folder).map_err(failed)?;
     let keyspaces = Keyspaces::open(&database).map_err(failed)?;
@@ -71,6 +71,33 @@ pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, Store
         identity,
         progress,
     })
+}
+
+fn has_entries(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Creates the store beside its folder and moves it there when it is whole: the engine takes several steps to create
+/// one, and cannot open what a death between them leaves.
+fn create(folder: &Path, offered: &CrawlIdentity) -> Result<(), StoreError> {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let staged = folder.with_file_name(name);
+    let io = |error: std::io::Error| {
+        StoreError::Backend(format!("cannot create {}: {error}", folder.display()))
+    };
+    if staged.exists() {
+        fs::remove_dir_all(&staged).map_err(io)?;
+    }
+    fs::create_dir_all(&staged).map_err(io)?;
+    let failed = |error| failure(folder, error);
+    let database = layout::open_database(&staged).map_err(failed)?;
+    let keyspaces = Keyspaces::open(&database).map_err(failed)?;
+    layout::identity(&database, &keyspaces, folder, offered)?;
+    database.persist(PersistMode::SyncAll).map_err(failed)?;
+    drop((keyspaces, database));
+    // An empty folder is replaced.
+    fs::rename(&staged, folder).map_err(io)
 }
 
 struct EmbeddedStore {
