@@ -47,28 +47,35 @@ fn wait_for_pages(crawl: &Crawl, count: u64) {
 
 #[test]
 fn a_crawl_stopped_either_way_goes_on() {
-    let (server, site) = site(600, Duration::from_millis(10));
     let place = Place::new(Backend::Embedded);
-    let start = site.start_url();
-    let report = meddled(place.config(&server), &start, |crawl| {
-        wait_for_pages(crawl, 50);
+    // Slow enough that no machine comes to the end before it is stopped.
+    let (slow, site_of_all) = site(600, Duration::from_millis(50));
+    let start = site_of_all.start_url();
+    let mut config = place.config(&slow);
+    config.per_host = 4;
+    let report = meddled(config, &start, |crawl| {
+        wait_for_pages(crawl, 20);
         crawl.stop();
     });
     assert_eq!(report.outcome, Outcome::Stopped);
     assert!(report.identity_holds);
-    let fetched: u64 = server.request_counts().values().sum();
+    let fetched: u64 = slow.request_counts().values().sum();
     assert_eq!(
         report.pages + 1,
         fetched,
         "what was under way was finished (robots.txt aside)"
     );
-    let report = meddled(place.config(&server), &start, |crawl| {
-        wait_for_pages(crawl, 200);
+    let (stuck, _) = site(600, Duration::from_secs(30));
+    let report = meddled(place.config(&stuck), &start, |crawl| {
+        while stuck.request_counts().is_empty() {
+            assert!(crawl.wait(Duration::from_millis(5)).is_none());
+        }
         crawl.stop_now();
     });
     assert_eq!(report.outcome, Outcome::Stopped);
     assert_eq!(report.resumed_leases_max, 0, "the first stop was clean");
-    let report = crawl(place.config(&server), &[&start]);
+    let (quick, _) = site(600, Duration::ZERO);
+    let report = crawl(place.config(&quick), &[&start]);
     assert_whole(&report, &place.records());
     assert_eq!(report.counts.succeeded, 600);
     assert_eq!(
