@@ -1,22 +1,27 @@
-//! The filter: shards of lines, with statistics that need no scan.
+//! The filter of a fixed size: lines, each with a lock of its own, and counters that need no scan.
 
-use std::{fmt, sync::atomic::Ordering::Relaxed};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64 as Counter, Ordering::Relaxed},
+};
 
 use thiserror::Error;
 
 use crate::{
-    line::{self, AtomicU64, Line, Pattern, WORDS},
+    line::{self, Pattern},
+    lines::{Lines, Pages},
     sizing::{self, LINE_BYTES},
 };
 
 /// The most memory that a filter may take: 1 TiB.
 pub const SIZE_BYTES_MAX: u64 = 1 << 40;
 
-/// Shards of a filter that is large enough for them, so that threads seldom meet at one shard's counters.
-const SHARDS_MAX: u64 = 64;
+/// Keys of a batch whose lines are fetched at a time: enough to keep the memory busy, few enough for the first-level
+/// cache.
+pub(crate) const BATCH_KEYS: usize = 64;
 
-/// Smaller filters have fewer shards, each of at least this many lines, so that rounding up costs next to nothing.
-const SHARD_LINES_MIN: u64 = 1_024;
+/// Groups of lines with counters of their own, so that threads seldom meet at one.
+const STRIPES: usize = 16;
 
 /// Why a filter cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
@@ -50,13 +55,35 @@ pub enum FilterError {
 
 /// A set of 128-bit keys that answers "not in it" exactly and "in it" wrongly at a known rate.
 ///
-/// All methods take `&self` and may be called from any number of threads.
+/// All methods take `&self` and may be called from any number of threads: the filter is sharded by line, each of which
+/// carries its lock, so threads meet only where they insert into the same 64 bytes.
 pub struct Filter {
-    shards: Vec<Shard>,
-    /// `log2` of the number of shards.
-    shard_bits: u32,
+    lines: Lines,
+    counters: [Stripe; STRIPES],
     expected_count: u64,
     target_rate: f64,
+}
+
+/// Counters, alone on their cache line.
+#[derive(Default)]
+#[repr(align(64))]
+struct Stripe {
+    item_count: Counter,
+    bit_count: Counter,
+}
+
+/// What insertions added: keys that were new, and bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Added {
+    pub(crate) item_count: u64,
+    pub(crate) bit_count: u64,
+}
+
+/// A key as the filter sees it.
+#[derive(Clone, Copy, Default)]
+struct Probe {
+    line: usize,
+    pattern: Pattern,
 }
 
 impl Filter {
@@ -70,6 +97,32 @@ impl Filter {
     /// Fails when `rate` is not between 0 and 1, when `expected_count` is 0, and when the filter would be over
     /// [`SIZE_BYTES_MAX`] or over what the system gives.
     pub fn with_rate(expected_count: u64, rate: f64) -> Result<Self, FilterError> {
+        Self::with_pages(expected_count, rate, Pages::default())
+    }
+
+    /// Makes a filter as [`Filter::with_rate`] does, in the pages asked for.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Filter::with_rate`] does.
+    pub fn with_pages(expected_count: u64, rate: f64, pages: Pages) -> Result<Self, FilterError> {
+        let lines_count = Self::lines_for(expected_count, rate)?;
+        let lines = Lines::new(lines_count, pages)?;
+        Ok(Self::from_parts(lines, expected_count, rate))
+    }
+
+    /// Makes a filter of lines; what they hold is yet to be counted.
+    pub(crate) fn from_parts(lines: Lines, expected_count: u64, target_rate: f64) -> Self {
+        Self {
+            lines,
+            counters: Default::default(),
+            expected_count,
+            target_rate,
+        }
+    }
+
+    /// Returns the lines that a filter needs, or why it cannot be made.
+    pub(crate) fn lines_for(expected_count: u64, rate: f64) -> Result<usize, FilterError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(FilterError::Rate(rate));
         }
@@ -77,76 +130,86 @@ impl Filter {
             return Err(FilterError::ExpectedCount);
         }
         let lines_count = sizing::lines_for(expected_count, rate);
-        let too_large = FilterError::TooLarge {
-            expected_count,
-            rate,
-        };
-        if lines_count > SIZE_BYTES_MAX / LINE_BYTES {
-            return Err(too_large);
-        }
-        let shard_bits = (lines_count / SHARD_LINES_MIN).clamp(1, SHARDS_MAX).ilog2();
-        let shard_count = 1_usize << shard_bits;
-        let shard_lines_count =
-            usize::try_from(lines_count.div_ceil(shard_count as u64)).map_err(|_| too_large)?;
-        // Asks for all of it first, since the zeroed allocations below abort the process where this one fails.
-        let words_count = Shard::words_for(shard_lines_count).saturating_mul(shard_count);
-        Vec::<u64>::new()
-            .try_reserve_exact(words_count)
-            .map_err(|_| FilterError::OutOfMemory {
-                bytes: words_count as u64 * (LINE_BYTES / WORDS as u64),
-            })?;
-        let shards = (0..shard_count)
-            .map(|_| Shard::new(shard_lines_count))
-            .collect();
-        Ok(Self {
-            shards,
-            shard_bits,
-            expected_count,
-            target_rate: rate,
-        })
+        usize::try_from(lines_count)
+            .ok()
+            .filter(|_| lines_count <= SIZE_BYTES_MAX / LINE_BYTES)
+            .ok_or(FilterError::TooLarge {
+                expected_count,
+                rate,
+            })
     }
 
     /// Inserts a key and returns whether it is new: `true` says for certain that the filter did not have it.
     ///
     /// Of all calls with one key, whatever the threads, at most one returns `true`; none does if the key is a false
     /// positive, its bits having been set by other keys.
-    #[expect(clippy::must_use_candidate, reason = "inserting is half of its use")]
     pub fn check_and_insert(&self, key: u128) -> bool {
-        let (shard, line) = self.locate(key);
-        let added_count = line::insert(line, &Pattern::of(key));
-        if added_count == 0 {
-            return false;
+        let probe = self.probe(key);
+        let mut added = Added::default();
+        let is_new = self.insert(probe, &mut added);
+        if is_new {
+            self.count(probe.line, added);
         }
-        shard.item_count.fetch_add(1, Relaxed);
-        shard.bit_count.fetch_add(u64::from(added_count), Relaxed);
-        true
+        is_new
     }
 
     /// Inserts keys in order, and sets `is_new[i]` to whether `keys[i]` is new, as [`Filter::check_and_insert`] says.
+    ///
+    /// The lines of many keys are on their way from memory at a time, so a batch of a page's links takes a fraction of
+    /// the time of single calls. Of a key that the batch has twice, the first is new.
     ///
     /// # Panics
     ///
     /// Panics when the slices differ in length.
     pub fn check_and_insert_batch(&self, keys: &[u128], is_new: &mut [bool]) {
         assert_eq!(keys.len(), is_new.len(), "a batch has one answer a key");
-        for (key, is_new) in keys.iter().zip(is_new) {
-            *is_new = self.check_and_insert(*key);
+        let mut probes = [Probe::default(); BATCH_KEYS];
+        for (keys, is_new) in keys.chunks(BATCH_KEYS).zip(is_new.chunks_mut(BATCH_KEYS)) {
+            let probes = self.fetch(keys, &mut probes);
+            let mut added = Added::default();
+            for (probe, is_new) in probes.iter().zip(is_new) {
+                *is_new = self.insert(*probe, &mut added);
+            }
+            self.count(probes[0].line, added);
         }
     }
 
     /// Returns whether the filter says that it has the key: `false` is certain, `true` may be wrong.
     #[must_use]
     pub fn contains(&self, key: u128) -> bool {
-        let (_, line) = self.locate(key);
-        line::contains(line, &Pattern::of(key))
+        let probe = self.probe(key);
+        line::contains(self.lines.line(probe.line), probe.pattern)
+    }
+
+    /// Sets `has[i]` to whether the filter says that it has `keys[i]`, as [`Filter::contains`] does, with the lines of
+    /// many keys on their way from memory at a time.
+    ///
+    /// # Panics
+    ///
+    /// Panics when the slices differ in length.
+    pub fn contains_batch(&self, keys: &[u128], has: &mut [bool]) {
+        assert_eq!(keys.len(), has.len(), "a batch has one answer a key");
+        let mut probes = [Probe::default(); BATCH_KEYS];
+        for (keys, has) in keys.chunks(BATCH_KEYS).zip(has.chunks_mut(BATCH_KEYS)) {
+            let probes = self.fetch(keys, &mut probes);
+            for (probe, has) in probes.iter().zip(has) {
+                *has = line::contains(self.lines.line(probe.line), probe.pattern);
+            }
+        }
+    }
+
+    /// Begins to bring the line of a key into the processor's cache, for a caller that has work to do before it asks.
+    #[inline]
+    pub fn prefetch(&self, key: u128) {
+        self.lines.prefetch(self.lines.index_of(key));
     }
 
     /// Returns how many keys were new.
     #[must_use]
     pub fn item_count(&self) -> u64 {
-        self.shards
+        self.counters
             .iter()
-            .map(|shard| shard.item_count.load(Relaxed))
+            .map(|stripe| stripe.item_count.load(Relaxed))
             .sum()
     }
 
@@ -154,14 +217,7 @@ impl Filter {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     pub fn fill(&self) -> f64 {
-        let set_count: u64 = self
-            .shards
-            .iter()
-            .map(|shard| shard.bit_count.load(Relaxed))
-            .sum();
-        // One bit a line is its lock.
-        let all_count = self.lines_count() * (LINE_BYTES * 8 - 1);
-        set_count as f64 / all_count as f64
+        self.bit_count() as f64 / self.bits_all() as f64
     }
 
     /// Returns the rate of false positives that the fill predicts now, 0 to 1.
@@ -172,8 +228,8 @@ impl Filter {
 
     /// Returns the memory of the lines in bytes.
     #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        self.lines_count() * LINE_BYTES
+    pub const fn size_bytes(&self) -> u64 {
+        self.lines.size_bytes()
     }
 
     /// Returns how many keys the filter was made for.
@@ -188,26 +244,63 @@ impl Filter {
         self.target_rate
     }
 
-    fn lines_count(&self) -> u64 {
-        self.shards
+    pub(crate) const fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// Returns the bits that are set.
+    pub(crate) fn bit_count(&self) -> u64 {
+        self.counters
             .iter()
-            .map(|shard| shard.lines_count as u64)
+            .map(|stripe| stripe.bit_count.load(Relaxed))
             .sum()
     }
 
-    /// Finds the line of a key by its low half: the top bits name the shard, the rest the line.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the low half is wanted, and both indexes are in range"
-    )]
-    fn locate(&self, key: u128) -> (&Shard, &Line) {
-        let hash = u128::from(key as u64) << self.shard_bits;
-        let shard = &self.shards[(hash >> 64) as usize];
-        let in_shard = u128::from(hash as u64);
-        (
-            shard,
-            shard.line(((in_shard * shard.lines_count as u128) >> 64) as usize),
-        )
+    /// Returns all bits that keys can set.
+    pub(crate) const fn bits_all(&self) -> u64 {
+        // One bit a line is its lock.
+        self.lines.count() as u64 * (LINE_BYTES * 8 - 1)
+    }
+
+    /// Inserts a key without counting it; what it added is for [`Filter::count`].
+    #[inline]
+    pub(crate) fn insert_uncounted(&self, key: u128, added: &mut Added) -> bool {
+        self.insert(self.probe(key), added)
+    }
+
+    /// Adds to the counters near a line, for one thread seldom to meet another there.
+    pub(crate) fn count(&self, line: usize, added: Added) {
+        if added != Added::default() {
+            let stripe = &self.counters[line % STRIPES];
+            stripe.item_count.fetch_add(added.item_count, Relaxed);
+            stripe.bit_count.fetch_add(added.bit_count, Relaxed);
+        }
+    }
+
+    #[inline]
+    fn probe(&self, key: u128) -> Probe {
+        Probe {
+            line: self.lines.index_of(key),
+            pattern: Pattern::of(key),
+        }
+    }
+
+    /// Locates keys, at most [`BATCH_KEYS`], and begins to fetch their lines.
+    #[inline]
+    fn fetch<'a>(&self, keys: &[u128], probes: &'a mut [Probe; BATCH_KEYS]) -> &'a [Probe] {
+        for (probe, key) in probes.iter_mut().zip(keys) {
+            *probe = self.probe(*key);
+            self.lines.prefetch(probe.line);
+        }
+        &probes[..keys.len()]
+    }
+
+    #[inline]
+    fn insert(&self, probe: Probe, added: &mut Added) -> bool {
+        let bit_count = line::insert(self.lines.line(probe.line), probe.pattern);
+        added.item_count += u64::from(bit_count > 0);
+        added.bit_count += u64::from(bit_count);
+        bit_count > 0
     }
 }
 
@@ -215,56 +308,11 @@ impl fmt::Debug for Filter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Filter")
-            .field("expected_count", &self.expected_count)
-            .field("target_rate", &self.target_rate)
             .field("size_bytes", &self.size_bytes())
             .field("item_count", &self.item_count())
+            .field("expected_count", &self.expected_count)
+            .field("target_rate", &self.target_rate)
             .finish_non_exhaustive()
-    }
-}
-
-/// A part of the lines with the counters of their keys, on a cache line of its own.
-#[repr(align(64))]
-struct Shard {
-    /// The lines, from `first_word` on.
-    words: Vec<AtomicU64>,
-    /// Words before the first cache line boundary.
-    first_word: usize,
-    lines_count: usize,
-    item_count: AtomicU64,
-    bit_count: AtomicU64,
-}
-
-impl Shard {
-    /// Words of a shard. The allocator aligns to less than a line, so one line more is asked for, and a part of it left
-    /// unused.
-    const fn words_for(lines_count: usize) -> usize {
-        (lines_count + 1) * WORDS
-    }
-
-    /// Makes a shard of empty lines.
-    fn new(lines_count: usize) -> Self {
-        // Zeroed by the system, page by page, at the first touch: an optimized build wraps the words in place and so
-        // touches none.
-        let words: Vec<AtomicU64> = vec![0_u64; Self::words_for(lines_count)]
-            .into_iter()
-            .map(AtomicU64::new)
-            .collect();
-        let first_word = words.as_ptr().align_offset(size_of::<Line>()).min(WORDS);
-        Self {
-            words,
-            first_word,
-            lines_count,
-            item_count: AtomicU64::new(0),
-            bit_count: AtomicU64::new(0),
-        }
-    }
-
-    fn line(&self, index: usize) -> &Line {
-        let first = self.first_word + index * WORDS;
-        self.words[first..]
-            .first_chunk()
-            .expect("a shard holds all its lines")
     }
 }
 
@@ -272,41 +320,51 @@ impl Shard {
 mod tests {
     use super::*;
 
-    fn filled(keys_count: u64) -> Filter {
-        let filter = Filter::with_rate(keys_count, 0.01).expect("in range");
-        let mut random = fastrand::Rng::with_seed(4);
-        for _ in 0..keys_count {
-            filter.check_and_insert(random.u128(..));
-        }
-        filter
+    fn random_keys(count: usize, seed: u64) -> Vec<u128> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        (0..count).map(|_| random.u128(..)).collect()
     }
 
     #[test]
     fn fill_is_what_a_count_of_the_bits_says() {
-        let filter = filled(20_000);
-        let ones_count: u64 = (filter.shards.iter())
-            .flat_map(|shard| &shard.words)
+        let filter = Filter::with_rate(20_000, 0.01).expect("in range");
+        for key in random_keys(20_000, 4) {
+            filter.check_and_insert(key);
+        }
+        let ones_count: u64 = (0..filter.lines.count())
+            .flat_map(|index| filter.lines.line(index))
             .map(|word| u64::from(word.load(Relaxed).count_ones()))
             .sum();
-        let set_count: u64 = (filter.shards.iter())
-            .map(|shard| shard.bit_count.load(Relaxed))
-            .sum();
-        assert_eq!(ones_count, set_count);
+        assert_eq!(ones_count, filter.bit_count());
         assert!((0.5..0.6).contains(&filter.fill()), "{}", filter.fill());
     }
 
     #[test]
-    fn keys_spread_over_shards_and_lines_which_begin_at_cache_lines() {
-        let filter = filled(4_000_000);
-        assert_eq!(filter.shards.len(), 64);
-        for shard in &filter.shards {
-            let items_count = shard.item_count.load(Relaxed);
-            assert!((60_000..65_000).contains(&items_count), "{items_count}");
-            let lines = (0..shard.lines_count).map(|index| shard.line(index));
-            for line in lines {
-                assert_eq!(line.as_ptr().addr() % 64, 0);
-                assert_ne!(line[1].load(Relaxed), 0, "a line that no key reaches");
-            }
-        }
+    fn batches_answer_and_count_as_single_calls_do() {
+        let (single, batch) = (
+            Filter::with_rate(3_000, 0.01).expect("in range"),
+            Filter::with_rate(3_000, 0.01).expect("in range"),
+        );
+        let mut keys = random_keys(2_000, 6);
+        keys.extend_from_within(500..1_300);
+        let expected: Vec<bool> = keys
+            .iter()
+            .map(|key| single.check_and_insert(*key))
+            .collect();
+        let mut is_new = vec![false; keys.len()];
+        batch.check_and_insert_batch(&keys, &mut is_new);
+        assert_eq!(is_new, expected);
+        assert_eq!(
+            (batch.item_count(), batch.bit_count()),
+            (single.item_count(), single.bit_count())
+        );
+        keys.extend(random_keys(2_000, 7));
+        let expected: Vec<bool> = keys.iter().map(|key| single.contains(*key)).collect();
+        let mut has = vec![false; keys.len()];
+        batch.contains_batch(&keys, &mut has);
+        assert_eq!(has, expected);
+        assert!(has[..2_800].iter().all(|has| *has));
+        batch.check_and_insert_batch(&[], &mut []);
+        batch.contains_batch(&[], &mut []);
     }
 }

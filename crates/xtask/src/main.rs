@@ -15,7 +15,8 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 usage: cargo xtask test [--no-install]   install PostgreSQL if it is missing and may be installed, then run every test
-       cargo xtask long                  run the crawls of generated sites in release, with five seeds and 20,000 pages each
+       cargo xtask long                  run every interleaving at a line of the filter, its race test in full, and the crawls
+                                         of generated sites in release, with five seeds and 20,000 pages each
        cargo xtask tidy                  check the rules of the workspace: inner edges, file sizes, names
 ";
 

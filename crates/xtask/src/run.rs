@@ -34,13 +34,15 @@ pub(crate) fn tests(may_install: bool) -> Result<()> {
     }
 }
 
-/// Runs what is too long for every change: the crawls of generated sites, optimized, with five seeds.
+/// Runs what is too long for every change: every interleaving at a line of the filter, its race test in full, and the
+/// crawls of generated sites, optimized, with five seeds.
 ///
 /// # Errors
 ///
 /// Fails when `PostgreSQL` is missing and cannot be installed, and when a crawl fails.
 pub(crate) fn long() -> Result<()> {
     postgres::ensure_programs(true)?;
+    long_filter_tests()?;
     say("running the crawls of generated sites with five seeds");
     let status = cargo_command()
         .args([
@@ -58,6 +60,28 @@ pub(crate) fn long() -> Result<()> {
         .context("cargo cannot be started")?;
     if !status.success() {
         bail!("a crawl of a generated site failed");
+    }
+    Ok(())
+}
+
+/// Runs the long forms of the filter's tests: without a limit on preemptions, and with all keys and rounds.
+fn long_filter_tests() -> Result<()> {
+    say("running every interleaving of two threads at a line of the filter");
+    let interleavings = cargo_command()
+        .args(["test", "--locked", "--target-dir", "target/loom"])
+        .args(["--package", "filter", "--lib"])
+        .env("RUSTFLAGS", "--cfg loom")
+        .status()
+        .context("cargo cannot be started")?;
+    say("running the filter's race test in full");
+    let races = cargo_command()
+        .args(["test", "--locked", "--release", "--package", "filter"])
+        .args(["--test", "races", "--", "--nocapture"])
+        .env("BLOOMCRAWL_LONG", "1")
+        .status()
+        .context("cargo cannot be started")?;
+    if !interleavings.success() || !races.success() {
+        bail!("a long test of the filter failed");
     }
     Ok(())
 }

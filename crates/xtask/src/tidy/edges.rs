@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "types", "filter", "robots", "warc", "frontier", "fetcher", "parser", "store",
         ],
     ),
-    ("cli", &["engine", "types", "replay"]),
+    ("cli", &["engine", "types", "filter", "replay"]),
     ("replay", &["warc"]),
     ("xtask", &[]),
 ];
