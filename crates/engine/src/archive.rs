@@ -1,11 +1,11 @@
 //! The archivist: exchanges as compressed WARC records, made on the parse threads so that compression is parallel.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fastrand::Rng;
 use jiff::Timestamp;
 use types::{CanonicalUrl, PageRecord, QueuedUrl, Response, Truncation};
-use warc::{Exchange, Record, RecordId, RecordType, WarcInfo, exchange_members};
+use warc::{Compressor, Exchange, Record, RecordId, RecordType, WarcInfo, exchange_members};
 
 use crate::{message::WarcMembers, output::WarcinfoMaker, record};
 
@@ -15,6 +15,8 @@ const GZIP_LEVEL: u32 = 1;
 /// Makes records; shared by the parse threads.
 pub(crate) struct Archivist {
     random: Mutex<Rng>,
+    /// Compressors that no thread uses now; never more than there are threads.
+    compressors: Mutex<Vec<Compressor>>,
 }
 
 impl Archivist {
@@ -22,6 +24,7 @@ impl Archivist {
     pub(crate) const fn new(random: Rng) -> Self {
         Self {
             random: Mutex::new(random),
+            compressors: Mutex::new(Vec::new()),
         }
     }
 
@@ -86,7 +89,10 @@ impl Archivist {
             truncated: response.truncation.map(truncation_name),
             metadata,
         };
-        let members = exchange_members(&exchange, GZIP_LEVEL);
+        let spare = hold(&self.compressors).pop();
+        let mut compressor = spare.unwrap_or_else(|| Compressor::new(GZIP_LEVEL));
+        let members = exchange_members(&exchange, &mut compressor);
+        hold(&self.compressors).push(compressor);
         WarcMembers {
             bytes: members.bytes,
             response_offset: members.response_offset,
@@ -95,12 +101,14 @@ impl Archivist {
     }
 
     fn record_ids(&self) -> [RecordId; 3] {
-        let mut random = self
-            .random
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut random = hold(&self.random);
         [(); 3].map(|()| RecordId::from_random(random.u128(..)))
     }
+}
+
+/// Takes a lock whose data stays whole whatever its holder did.
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const fn truncation_name(truncation: Truncation) -> &'static str {

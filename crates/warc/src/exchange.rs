@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Record, RecordId, RecordType, WarcInfo, http_response_block, warc_fields};
+use crate::{Compressor, Record, RecordId, RecordType, WarcInfo, http_response_block, warc_fields};
 
 /// One request and its response, with what else is known of them.
 #[derive(Clone, Debug)]
@@ -46,21 +46,23 @@ pub struct ExchangeMembers {
     pub response_bytes: u64,
 }
 
-/// Turns an exchange into gzip members: request, response, then metadata; `level` as in
-/// [`Record::to_gzip_member`].
+/// Turns an exchange into gzip members: request, response, then metadata.
 #[must_use]
-pub fn exchange_members(exchange: &Exchange<'_>, level: u32) -> ExchangeMembers {
-    let mut bytes = request_record(exchange).to_gzip_member(level);
+pub fn exchange_members(exchange: &Exchange<'_>, compressor: &mut Compressor) -> ExchangeMembers {
+    let mut bytes = Vec::with_capacity(exchange.body.len() / 4 + 2_048);
+    request_record(exchange).append_gzip_member(compressor, &mut bytes);
     let response_offset = bytes.len() as u64;
-    let response = response_record(exchange).to_gzip_member(level);
-    bytes.extend_from_slice(&response);
+    response_record(exchange).append_gzip_member(compressor, &mut bytes);
+    let response_bytes = bytes.len() as u64 - response_offset;
     if !exchange.metadata.is_empty() {
-        bytes.extend_from_slice(&metadata_record(exchange).to_gzip_member(level));
+        metadata_record(exchange).append_gzip_member(compressor, &mut bytes);
     }
+    // They wait for a commit, many at a time.
+    bytes.shrink_to_fit();
     ExchangeMembers {
         bytes,
         response_offset,
-        response_bytes: response.len() as u64,
+        response_bytes,
     }
 }
 

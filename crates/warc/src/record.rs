@@ -1,10 +1,8 @@
 //! One WARC record to be written: its fields, its block, and their bytes.
 
-use std::{borrow::Cow, fmt, io::Write, net::IpAddr};
+use std::{borrow::Cow, fmt, net::IpAddr};
 
-use flate2::{Compression, write::GzEncoder};
-
-use crate::payload_digest;
+use crate::{Compressor, payload_digest};
 
 /// The kind of a record (ISO 28500 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,22 +236,16 @@ impl<'a> Record<'a> {
 
     /// Returns the record as one gzip member (ISO 28500 annex D); `level` is 0 (stored) to 9 (smallest), larger
     /// values count as 9.
-    ///
-    /// # Panics
-    ///
-    /// Never: compression writes to memory.
     #[must_use]
     pub fn to_gzip_member(&self, level: u32) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(
-            Vec::with_capacity(self.content.len() / 4 + 512),
-            Compression::new(level.min(9)),
-        );
-        let written = [self.head().as_slice(), &self.content, b"\r\n\r\n"]
-            .iter()
-            .try_for_each(|part| encoder.write_all(part));
-        written
-            .and_then(|()| encoder.finish())
-            .expect("writing to a vector does not fail")
+        let mut bytes = Vec::new();
+        self.append_gzip_member(&mut Compressor::new(level), &mut bytes);
+        bytes
+    }
+
+    /// Appends the record as one gzip member.
+    pub fn append_gzip_member(&self, compressor: &mut Compressor, out: &mut Vec<u8>) {
+        compressor.append(&[&self.head(), &self.content, b"\r\n\r\n"], out);
     }
 }
 

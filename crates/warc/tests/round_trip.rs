@@ -7,7 +7,7 @@ use std::io::Write;
 use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use warc::{
-    Exchange, Fields, ReadRecord, Reader, ReaderLimits, Record, RecordId, RecordType,
+    Compressor, Exchange, Fields, ReadRecord, Reader, ReaderLimits, Record, RecordId, RecordType,
     exchange_members, payload_digest,
 };
 
@@ -46,7 +46,7 @@ fn an_exchange_is_three_records_that_name_each_other() {
         ("content-type", b"text/html".as_slice()),
         ("transfer-encoding", b"chunked"),
     ];
-    let members = exchange_members(&exchange(headers, b"<p>hello"), 6);
+    let members = exchange_members(&exchange(headers, b"<p>hello"), &mut Compressor::new(6));
     let records = read(&members.bytes);
     let kinds = records.iter().map(ReadRecord::kind).collect::<Vec<_>>();
     assert_eq!(kinds, ["request", "response", "metadata"]);
@@ -96,13 +96,42 @@ fn no_metadata_no_record() {
             metadata: Vec::new(),
             ..exchange(Vec::new(), b"")
         },
-        0,
+        &mut Compressor::new(0),
     );
     assert_eq!(read(&members.bytes).len(), 2);
     assert_eq!(
         members.response_offset + members.response_bytes,
         members.bytes.len() as u64
     );
+}
+
+#[test]
+fn one_compressor_makes_many_members() {
+    let noise = |bytes: u32| -> Vec<u8> {
+        (0..bytes)
+            .map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[2])
+            .collect()
+    };
+    for level in [0, 1, 6, 9] {
+        let mut compressor = Compressor::new(level);
+        for content in [noise(100_000), Vec::new(), b"<p>".repeat(50_000), noise(1)] {
+            let record = Record::new(
+                RecordType::Resource,
+                RecordId::from_random(3),
+                DATE,
+                content.as_slice(),
+            );
+            let mut member = b"before".to_vec();
+            record.append_gzip_member(&mut compressor, &mut member);
+            let member = &member[b"before".len()..];
+            let read_back = read(member);
+            assert!(
+                read_back.len() == 1 && read_back[0].content == content,
+                "{} bytes at level {level}",
+                content.len()
+            );
+        }
+    }
 }
 
 #[test]
