@@ -6,7 +6,10 @@ use clap::{
     Arg, ArgAction, ArgMatches, Args, Command as ClapCommand, FromArgMatches, Parser, Subcommand,
 };
 
-use crate::settings::{Flag, Kind, Setting, Settings, TABLE, Typed, TypedValue, Value};
+use crate::{
+    settings::{Flag, Kind, Setting, Settings, TABLE, Typed, TypedValue, Value},
+    unit::{parse_count, parse_rate},
+};
 
 /// Crawls the web politely, fetching no URL twice; a Bloom filter answers most of "was this seen?" from memory.
 #[derive(Debug, Parser)]
@@ -36,6 +39,8 @@ pub(crate) enum Command {
     Demo(DemoCommand),
     /// Serve the responses of WARC files on loopback, over http and https, until Ctrl-C
     Replay(ReplayCommand),
+    /// Size the filter of the seen test, look into one that was saved, or measure its false positives
+    Filter(FilterCommand),
     /// Show settings
     Config(ConfigCommand),
 }
@@ -92,6 +97,62 @@ pub(crate) struct ReplayCommand {
     /// Append each request to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+}
+
+/// `filter`
+#[derive(Debug, Args)]
+pub(crate) struct FilterCommand {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub(crate) what: FilterWhat,
+}
+
+/// What `filter` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilterWhat {
+    /// Say what the filter for a number of URLs costs, how it ages, and what the alternatives cost
+    Size {
+        /// Distinct URLs, such as 500k or 50M
+        #[arg(long, value_name = "N", value_parser = urls_count)]
+        urls: u64,
+        /// The share of new URLs that the filter may take for known, such as 0.01 or 1%
+        #[arg(long, value_name = "RATE", default_value = "1%", value_parser = rate)]
+        rate: f64,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a saved filter holds, and whether it is whole
+    Inspect {
+        /// A saved filter, or the data folder of a crawl
+        #[arg(value_name = "FILE|DATA-FOLDER")]
+        path: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure the false positives of a crawl's saved filter and compare them with the formula
+    ///
+    /// Asks the filter for a million keys that are in no crawl. Exit code 1 tells that the rate is over 0.5 percentage
+    /// points from what the formula says: then the filter, or the hash before it, has a fault.
+    Check {
+        /// A saved filter, or the data folder of a crawl
+        #[arg(value_name = "FILE|DATA-FOLDER")]
+        path: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn urls_count(text: &str) -> Result<u64, String> {
+    parse_count(text)
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "expected a count from 1, such as 500, 10_000, 64k or 50M".to_owned())
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    parse_rate(text).ok_or_else(|| "expected a rate between 0 and 1, such as 0.01 or 1%".to_owned())
 }
 
 /// `config`

@@ -10,6 +10,7 @@ mod limit;
 mod printer;
 mod progress;
 mod report;
+mod rows;
 mod seeds;
 mod settings;
 mod unit;

@@ -46,7 +46,7 @@ impl Printer {
         reason = "callers print through the printer, whatever its verbosity"
     )]
     pub(crate) fn warning(&self, text: &str) {
-        error_line(&format!("warning: {}", clean(text, MESSAGE_CHARS_MAX)));
+        warn(text);
     }
 
     /// Prints a block of lines that were made here and cleaned where they quote the web, unless quiet.
@@ -55,6 +55,11 @@ impl Printer {
             error_line(lines.trim_end_matches('\n'));
         }
     }
+}
+
+/// Prints a warning, for commands that cannot be told to be quiet.
+pub(crate) fn warn(text: &str) {
+    error_line(&format!("warning: {}", clean(text, MESSAGE_CHARS_MAX)));
 }
 
 /// Prints a failure and its hint to stderr.

@@ -10,7 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{
     printer::{Printer, Verbosity},
-    unit::{grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent},
+    unit::{
+        grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent, percent_of,
+    },
 };
 
 /// How often the live block is redrawn, at most, in times a second.
@@ -22,8 +24,15 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 /// The characters of the bar that shows how much of the limit is used.
 const BAR_CHARS: usize = 30;
 
-/// Shows progress, in the way that suits where stderr goes.
-pub(crate) enum Display {
+/// Shows progress.
+pub(crate) struct Display {
+    form: Form,
+    /// Slices of the filter when it was last looked at.
+    slice_count: Option<u64>,
+}
+
+/// The way of showing that suits where stderr goes.
+enum Form {
     /// Nothing is shown.
     None,
     /// A block that is drawn over itself.
@@ -38,6 +47,70 @@ pub(crate) enum Display {
 impl Display {
     /// Chooses by the verbosity, and by whether stderr is a terminal. Nothing is coloured, so `NO_COLOR` holds.
     pub(crate) fn new(verbosity: Verbosity) -> Self {
+        Self {
+            form: Form::new(verbosity),
+            slice_count: None,
+        }
+    }
+
+    /// Shows the vital signs of now, unless that was just done, and says so when the filter has grown.
+    pub(crate) fn update(&mut self, progress: &Progress, printer: &Printer) {
+        let before = self.slice_count.replace(progress.filter_slice_count);
+        if before.is_some_and(|before| before > 0 && progress.filter_slice_count > before) {
+            self.message(&grown(progress), printer);
+        }
+        self.show(printer, || live_block(progress), || plain_line(progress));
+    }
+
+    /// Shows how far the filter has been rebuilt from the store.
+    pub(crate) fn rebuilding(&mut self, key_count: u64, expected_count: u64, printer: &Printer) {
+        let line = || {
+            format!(
+                "rebuilding the filter from the store: {} of {} URLs ({})",
+                grouped(key_count),
+                grouped(expected_count),
+                percent_of(key_count, expected_count)
+            )
+        };
+        self.show(printer, line, line);
+    }
+
+    fn show(
+        &mut self,
+        printer: &Printer,
+        block: impl FnOnce() -> String,
+        line: impl FnOnce() -> String,
+    ) {
+        match &mut self.form {
+            Form::None => {}
+            Form::Live(bar) => bar.set_message(block()),
+            Form::Plain { last } => {
+                if last.elapsed() >= PLAIN_INTERVAL {
+                    *last = Instant::now();
+                    printer.message(&line());
+                }
+            }
+        }
+    }
+
+    /// Prints a message without tearing the live block.
+    pub(crate) fn message(&self, text: &str, printer: &Printer) {
+        match &self.form {
+            Form::Live(bar) => bar.suspend(|| printer.message(text)),
+            _ => printer.message(text),
+        }
+    }
+
+    /// Takes the live block away.
+    pub(crate) fn finish(self) {
+        if let Form::Live(bar) = self.form {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Form {
+    fn new(verbosity: Verbosity) -> Self {
         if verbosity == Verbosity::Quiet {
             return Self::None;
         }
@@ -51,37 +124,6 @@ impl Display {
         }
         Self::Plain {
             last: Instant::now(),
-        }
-    }
-
-    /// Shows the vital signs of now, unless that was just done.
-    pub(crate) fn update(&mut self, progress: &Progress, printer: &Printer) {
-        match self {
-            Self::None => {}
-            Self::Live(bar) => {
-                bar.set_message(live_block(progress));
-            }
-            Self::Plain { last } => {
-                if last.elapsed() >= PLAIN_INTERVAL {
-                    *last = Instant::now();
-                    printer.message(&plain_line(progress));
-                }
-            }
-        }
-    }
-
-    /// Prints a message without tearing the live block.
-    pub(crate) fn message(&self, text: &str, printer: &Printer) {
-        match self {
-            Self::Live(bar) => bar.suspend(|| printer.message(text)),
-            _ => printer.message(text),
-        }
-    }
-
-    /// Takes the live block away.
-    pub(crate) fn finish(self) {
-        if let Self::Live(bar) = self {
-            bar.finish_and_clear();
         }
     }
 }
@@ -109,7 +151,7 @@ fn live_block(progress: &Progress) -> String {
                 &human_rate(progress.links_per_second),
             ),
             cell("no store", &percent(progress.links_without_store), ""),
-            cell("filter", &percent(progress.filter_fill), ""),
+            cell("filter", &filter_text(progress), ""),
         ],
         [
             cell(
@@ -157,13 +199,31 @@ fn bar(used: f64) -> String {
     format!("[{}{}]", "#".repeat(filled), "-".repeat(BAR_CHARS - filled))
 }
 
+/// Returns how full the filter is; while there is none, a dash.
+fn filter_text(progress: &Progress) -> String {
+    match progress.filter_slice_count {
+        0 => "-".to_owned(),
+        1 => percent(progress.filter_fill),
+        slices => format!("{:.0} % of {slices}", progress.filter_fill * 100.0),
+    }
+}
+
+/// Returns the word on a filter that has grown.
+fn grown(progress: &Progress) -> String {
+    format!(
+        "the filter grew, now {} slices: there are more URLs than --expected-urls says; false positives stay below the rate asked for (now {} by the formula), but look-ups take longer",
+        progress.filter_slice_count,
+        percent(progress.filter_predicted_rate)
+    )
+}
+
 /// Returns the vital signs in one line, for logs.
 fn plain_line(progress: &Progress) -> String {
     let eta = progress.eta.map_or(String::new(), |eta| {
         format!(", ETA {}", human_duration(eta))
     });
     format!(
-        "{}: pages {} ({}), queued {}, hosts {}, links {} ({}, {} without the store), filter {} full, errors {}, {}{eta}",
+        "{}: pages {} ({}), queued {}, hosts {}, links {} ({}, {} without the store), {}, errors {}, {}{eta}",
         human_duration(progress.elapsed),
         grouped(progress.pages),
         human_rate(progress.pages_per_second),
@@ -172,7 +232,14 @@ fn plain_line(progress: &Progress) -> String {
         grouped(progress.links),
         human_rate(progress.links_per_second),
         percent(progress.links_without_store),
-        percent(progress.filter_fill),
+        match progress.filter_slice_count {
+            0 => "no filter".to_owned(),
+            1 => format!("filter {} full", percent(progress.filter_fill)),
+            slices => format!(
+                "filter of {slices} slices {} full",
+                percent(progress.filter_fill)
+            ),
+        },
         grouped(progress.errors),
         human_byte_rate(progress.bytes_per_second),
     )
@@ -193,6 +260,8 @@ mod tests {
             links_per_second: 987_654.3,
             links_without_store: 0.991_234,
             filter_fill: 0.4321,
+            filter_slice_count: 12,
+            filter_predicted_rate: 0.008,
             errors: 1_234_567,
             wire_bytes: 12 << 40,
             bytes_per_second: 123.4 * 1_048_576.0,
@@ -222,7 +291,7 @@ mod tests {
             "12,345,678,901",
             "987,654/s",
             "99.12 %",
-            "43.21 %",
+            "43 % of 12",
             "12.0 TiB",
             "123 MiB/s",
             "4d 15h",
@@ -231,6 +300,19 @@ mod tests {
         ] {
             assert!(block.contains(sign), "{sign} is missing in\n{block}");
         }
+    }
+
+    #[test]
+    fn the_filter_is_told_by_what_it_is() {
+        let of = |filter_slice_count| Progress {
+            filter_slice_count,
+            ..large()
+        };
+        assert!(plain_line(&of(0)).contains("no filter,"));
+        assert!(plain_line(&of(1)).contains("filter 43.21 % full,"));
+        assert!(plain_line(&of(3)).contains("filter of 3 slices 43.21 % full,"));
+        assert_eq!(filter_text(&of(0)), "-");
+        assert!(grown(&of(3)).contains("now 3 slices") && grown(&of(3)).contains("0.80 %"));
     }
 
     #[test]

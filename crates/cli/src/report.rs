@@ -1,63 +1,24 @@
 //! The final report for people: aligned columns, at most 80 of them.
 
-use std::{fmt::Write as _, time::Duration};
+use std::time::Duration;
 
-use engine::{Outcome, Report};
+use engine::{FilterReport, Outcome, Report, SeenMode};
 
 use crate::{
     clean::clean,
+    rows::{NAME_CHARS, Page},
     unit::{
-        grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent, percent_of,
+        estimate_text, grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent,
+        slices_text,
     },
 };
-
-/// The width of the names of rows.
-const NAME_CHARS: usize = 30;
-
-/// The width of the values.
-const VALUE_CHARS: usize = 16;
 
 /// The longest path shown, in characters.
 const PATH_CHARS_MAX: usize = 1_000;
 
-/// The text of a report in the making.
-struct Page(String);
-
-impl Page {
-    fn section(&mut self, title: &str) {
-        if !self.0.is_empty() {
-            self.0.push('\n');
-        }
-        self.0.push_str(title);
-        self.0.push('\n');
-    }
-
-    fn row(&mut self, name: &str, value: &str) {
-        self.row_with(name, value, "");
-    }
-
-    fn row_with(&mut self, name: &str, value: &str, remark: &str) {
-        let line = format!("  {name:<NAME_CHARS$}{value:>VALUE_CHARS$}  {remark}");
-        self.0.push_str(line.trim_end());
-        self.0.push('\n');
-    }
-
-    fn count(&mut self, name: &str, count: u64) {
-        self.row(name, &grouped(count));
-    }
-
-    fn share(&mut self, name: &str, count: u64, whole: u64) {
-        self.row_with(
-            name,
-            &grouped(count),
-            &format!("{:>10}", percent_of(count, whole)),
-        );
-    }
-}
-
 /// Writes the report. When `is_full`, rows that are zero are shown too, and the refused links by reason.
 pub(crate) fn text(report: &Report, is_full: bool) -> String {
-    let mut page = Page(String::new());
+    let mut page = Page::default();
     page.section(headline(report.outcome));
     fetched(&mut page, report);
     this_run(&mut page, report);
@@ -67,7 +28,7 @@ pub(crate) fn text(report: &Report, is_full: bool) -> String {
     store(&mut page, report);
     accounts(&mut page, report, is_full);
     outputs(&mut page, report);
-    page.0
+    page.into_text()
 }
 
 const fn headline(outcome: Outcome) -> &'static str {
@@ -150,9 +111,23 @@ fn links(page: &mut Page, report: &Report, is_full: bool) {
     page.share("repeats within a page", links.in_page_duplicates, whole);
     page.share("recent-key cache: seen", links.cache_hits, whole);
     page.share("unwritten notes: seen", links.unwritten_hits, whole);
-    page.share("filter says no: new", links.filter_no, whole);
+    if is_full || links.exact_hits > 0 {
+        page.share("exact set: seen", links.exact_hits, whole);
+    }
+    if is_full || links.filter_hits > 0 {
+        page.share("filter says yes: dropped", links.filter_hits, whole);
+    }
+    let has_filter = report.filter.mode != SeenMode::Store.name();
+    if has_filter {
+        page.share(no_name(&report.filter), links.filter_no, whole);
+    }
     page.share("store read: seen", links.store_duplicates, whole);
-    page.share("store read: false positive", links.false_positives, whole);
+    let absent = if has_filter {
+        "store read: false positive"
+    } else {
+        "store read: new"
+    };
+    page.share(absent, links.false_positives, whole);
     page.row_with(
         "answered without the store",
         &percent(links.without_store),
@@ -160,22 +135,63 @@ fn links(page: &mut Page, report: &Report, is_full: bool) {
     );
 }
 
+/// Returns the name of the row of links that are new by the word of what is in memory.
+const fn no_name(filter: &FilterReport) -> &'static str {
+    if filter.is_exact {
+        "exact set says no: new"
+    } else {
+        "filter says no: new"
+    }
+}
+
 fn filter(page: &mut Page, report: &Report) {
     let filter = &report.filter;
-    page.section("Filter");
+    page.section(&format!(
+        "Seen test, mode {}",
+        clean(&filter.mode, NAME_CHARS)
+    ));
+    if filter.mode == SeenMode::Store.name() {
+        page.row_with("filter", "none", "the store answers every link");
+        return;
+    }
+    if filter.is_exact {
+        page.row_with("form", "exact set", "no false positives");
+    } else {
+        page.row_with("form", &slices_text(filter.slices), growth(filter));
+    }
     page.count("URLs in it", filter.items);
-    page.row_with(
-        "URLs it is sized for",
-        &grouped(filter.expected_urls),
-        &format!("at {}", percent(filter.target_rate)),
-    );
-    page.row_with(
-        "memory",
-        &human_bytes(filter.bytes),
-        &format!("{} of its bits are set", percent(filter.fill)),
-    );
+    if filter.mode != SeenMode::Exact.name() {
+        page.row_with(
+            "URLs it is sized for",
+            &grouped(filter.expected_urls),
+            &format!("at {}", percent(filter.target_rate)),
+        );
+    }
+    page.row("memory", &human_bytes(filter.bytes));
+    if filter.is_exact {
+        return;
+    }
+    page.row("bits set", &percent(filter.fill));
     page.row("false positives predicted", &percent(filter.predicted_rate));
-    page.row("false positives measured", &percent(filter.measured_rate));
+    if filter.mode == SeenMode::Bloom.name() {
+        page.row_with(
+            "URLs lost, most likely",
+            &estimate_text(filter.expected_lost),
+            "in this run, by the formula",
+        );
+    } else {
+        page.row("false positives measured", &percent(filter.measured_rate));
+    }
+}
+
+const fn growth(filter: &FilterReport) -> &'static str {
+    if filter.growth_error.is_some() {
+        "IT COULD NOT GROW"
+    } else if filter.slices > 1 {
+        "grown; see --expected-urls"
+    } else {
+        ""
+    }
 }
 
 fn store(page: &mut Page, report: &Report) {
@@ -206,26 +222,23 @@ fn accounts(page: &mut Page, report: &Report, is_full: bool) {
     ];
     let names: Vec<&str> = terms.iter().map(|(name, _)| *name).collect();
     let numbers: Vec<String> = terms.iter().map(|(_, count)| grouped(*count)).collect();
-    // Writing to a string does not fail.
-    let _ = writeln!(page.0, "  discovered = {}", names.join(" + "));
+    page.line(&format!("  discovered = {}", names.join(" + ")));
     for line in wrapped_sum(&grouped(counts.discovered), &numbers) {
-        let _ = writeln!(page.0, "  {line}");
+        page.line(&format!("  {line}"));
     }
     if !report.identity_holds {
-        let _ = writeln!(
-            page.0,
+        page.line(&format!(
             "  THE ACCOUNTS DO NOT ADD UP: {} are accounted for",
             grouped(counts.accounted())
-        );
+        ));
     }
     if is_full || counts.failed + counts.disregarded > 0 {
-        let _ = writeln!(
-            page.0,
+        page.line(&format!(
             "  finished = {} succeeded + {} failed + {} disregarded",
             grouped(counts.succeeded),
             grouped(counts.failed),
             grouped(counts.disregarded)
-        );
+        ));
     }
 }
 
@@ -252,9 +265,9 @@ fn wrapped_sum(total: &str, terms: &[String]) -> Vec<String> {
 fn outputs(page: &mut Page, report: &Report) {
     page.section("Outputs");
     let path = |text: &str| clean(text, PATH_CHARS_MAX);
-    let _ = writeln!(page.0, "  pages  {}", path(&report.outputs.pages_jsonl));
+    page.line(&format!("  pages  {}", path(&report.outputs.pages_jsonl)));
     if let Some(folder) = &report.outputs.warc_folder {
-        let _ = writeln!(page.0, "  WARC   {}", path(folder));
+        page.line(&format!("  WARC   {}", path(folder)));
     }
 }
 

@@ -4,6 +4,7 @@ use engine::{FilterReport, LinkReport, OutputReport, StoreReport};
 use types::{CrawlCounts, RejectReason};
 
 use super::*;
+use crate::rows::VALUE_CHARS;
 
 const HUGE: u64 = 123_456_789_012;
 
@@ -44,6 +45,9 @@ fn huge() -> Report {
             ..Default::default()
         },
         filter: FilterReport {
+            mode: "bloom+store".to_owned(),
+            is_exact: false,
+            slices: 12,
             expected_urls: HUGE,
             target_rate: 0.000_01,
             bytes: 99 << 30,
@@ -51,6 +55,8 @@ fn huge() -> Report {
             fill: 0.5,
             predicted_rate: 0.01,
             measured_rate: 0.009_876,
+            expected_lost: 1e9,
+            growth_error: None,
         },
         store: StoreReport {
             backend: "postgres".to_owned(),
@@ -101,6 +107,65 @@ fn the_report_says_what_was_counted() {
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
+}
+
+#[test]
+fn the_seen_test_is_told_by_its_mode_and_form() {
+    let of = |mode: SeenMode, is_exact: bool| {
+        let mut report = huge();
+        report.filter.mode = mode.to_string();
+        report.filter.is_exact = is_exact;
+        report.links.exact_hits = u64::from(is_exact) * 4_321;
+        report.links.filter_hits = u64::from(mode == SeenMode::Bloom) * 1_234;
+        text(&report, false)
+    };
+    for (text, present, absent) in [
+        (
+            of(SeenMode::BloomStore, false),
+            &["12 slices", "grown", "measured", "filter says no: new"][..],
+            &["exact set", "lost", "dropped"][..],
+        ),
+        (
+            of(SeenMode::BloomStore, true),
+            &["exact set: seen", "4,321", "no false positives"],
+            &["slices", "bits set", "predicted"],
+        ),
+        (
+            of(SeenMode::Bloom, false),
+            &[
+                "dropped",
+                "1,234",
+                "URLs lost, most likely",
+                "1,000,000,000",
+            ],
+            &["measured"],
+        ),
+        (
+            of(SeenMode::Exact, true),
+            &["mode exact", "exact set"],
+            &["sized for"],
+        ),
+        (
+            of(SeenMode::Store, false),
+            &["mode store", "none", "store read: new"],
+            &["filter says", "slices", "false positive"],
+        ),
+    ] {
+        for part in present {
+            assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        }
+        for part in absent {
+            assert!(!text.contains(part), "{part:?} is in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+}
+
+#[test]
+fn a_filter_that_could_not_grow_is_shouted() {
+    let mut report = huge();
+    report.filter.growth_error = Some("no memory".to_owned());
+    assert!(text(&report, false).contains("COULD NOT GROW"));
 }
 
 #[test]

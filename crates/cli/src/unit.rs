@@ -72,6 +72,17 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
+/// Reads a share above 0 and below 1: `0.01`, `1%`, `0.5 %`. `None` if the text is none.
+pub(crate) fn parse_rate(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    let rate = number.parse::<f64>().ok()? / whole;
+    (rate > 0.0 && rate < 1.0).then_some(rate)
+}
+
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text
@@ -147,6 +158,29 @@ pub(crate) fn duration_text(duration: Duration) -> String {
 /// Writes a count for people: `1,234,567`.
 pub(crate) fn grouped(count: u64) -> String {
     group(count, ',')
+}
+
+/// Writes an estimate of a count for people: `1,235`, and below ten `1.2`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounded, and negative estimates are zero"
+)]
+pub(crate) fn estimate_text(estimate: f64) -> String {
+    if estimate > 0.0 && estimate < 9.95 {
+        format!("{estimate:.1}")
+    } else {
+        grouped(estimate.max(0.0).round() as u64)
+    }
+}
+
+/// Writes a number of slices of a filter: `1 slice`, `3 slices`.
+pub(crate) fn slices_text(count: u64) -> String {
+    if count == 1 {
+        "1 slice".to_owned()
+    } else {
+        format!("{} slices", grouped(count))
+    }
 }
 
 fn group(count: u64, separator: char) -> String {
@@ -334,6 +368,23 @@ mod tests {
     }
 
     #[test]
+    fn rates_are_read_as_shares_and_in_per_cent() {
+        for (text, rate) in [
+            ("0.01", 0.01),
+            ("1%", 0.01),
+            ("0.5 %", 0.005),
+            (" 1e-6 ", 0.000_001),
+        ] {
+            assert_eq!(parse_rate(text), Some(rate), "{text:?}");
+        }
+        for text in [
+            "", "%", "0", "0%", "1", "100%", "-1%", "NaN", "inf", "1%%", "x",
+        ] {
+            assert_eq!(parse_rate(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
     fn what_is_written_exactly_is_read_back_the_same() {
         for count in [0, 1, 999, 1_000, 1_234_567, u64::MAX] {
             assert_eq!(parse_count(&count_text(count)), Some(count));
@@ -353,6 +404,11 @@ mod tests {
     #[test]
     fn numbers_for_people_stay_short_and_honest() {
         assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(estimate_text(0.0), "0");
+        assert_eq!(estimate_text(1.26), "1.3");
+        assert_eq!(estimate_text(1_234.6), "1,235");
+        assert_eq!(slices_text(1), "1 slice");
+        assert_eq!(slices_text(3), "3 slices");
         assert_eq!(human_bytes(0), "0 B");
         assert_eq!(human_bytes(1_536), "1.5 KiB");
         assert_eq!(human_bytes(1_023 << 20), "1.0 GiB");

@@ -78,6 +78,10 @@ fn wrong_usage_is_exit_code_2() {
             "--cache: \"2TiB\"",
         ),
         (
+            &["crawl", "https://example.org/", "--seen-mode", "guess"],
+            "--seen-mode: \"guess\"",
+        ),
+        (
             &["demo", "--store", "postgres://127.0.0.1:1/crawl"],
             "--data",
         ),

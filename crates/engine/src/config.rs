@@ -3,11 +3,15 @@
 use std::{path::PathBuf, time::Duration};
 
 use fetcher::FetchConfig;
-use frontier::ScopeRule;
+use frontier::{ScopeRule, SeenMode};
 use types::CanonicalOptions;
 
 /// Every setting of one crawl. [`CrawlConfig::default`] holds the documented defaults.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own, and none excludes another"
+)]
 pub struct CrawlConfig {
     /// The folder of the crawl's outputs, its lock, and the embedded store.
     pub data: PathBuf,
@@ -41,14 +45,18 @@ pub struct CrawlConfig {
     pub redirects_max: u8,
     /// Whether robots.txt is obeyed. Off only for sites of one's own.
     pub robots: bool,
-    /// URLs that the filter is sized for.
+    /// What answers whether a URL is known.
+    pub seen_mode: SeenMode,
+    /// URLs that the filter is sized for; it grows with more.
     pub expected_urls: u64,
-    /// The false-positive rate that the filter is sized for, between 0 and 1.
+    /// The false-positive rate that the filter stays below, between 0 and 1.
     pub false_positive_rate: f64,
-    /// For tests: bits for this many URLs, whatever is expected.
+    /// For tests: bits for this many URLs, whatever is expected, and no growth.
     pub fixed_filter_urls: Option<u64>,
-    /// The recent-key cache, in bytes (16 a key).
+    /// The most memory of the recent-key cache, in bytes (64 for six keys).
     pub cache_bytes: usize,
+    /// Whether the filter asks for huge pages.
+    pub huge_pages: bool,
     /// How URLs are made canonical.
     pub canonical: CanonicalOptions,
     /// How requests are sent.
@@ -131,10 +139,12 @@ impl Default for CrawlConfig {
             exclude: Vec::new(),
             redirects_max: 10,
             robots: true,
+            seen_mode: SeenMode::BloomStore,
             expected_urls: 10_000_000,
             false_positive_rate: 0.01,
             fixed_filter_urls: None,
-            cache_bytes: 16 << 20,
+            cache_bytes: 64 << 20,
+            huge_pages: true,
             canonical: CanonicalOptions::default(),
             fetch: FetchConfig::default(),
             parse_threads: None,

@@ -13,7 +13,7 @@ use parser::{Parser, ParserConfig};
 use types::{CanonicalUrl, Canonicalizer, KeySeed};
 
 use crate::{
-    CrawlConfig, EngineError, Progress, Report,
+    CrawlConfig, EngineError, OpeningEvent, Progress, Report,
     archive::Archivist,
     committer::Committer,
     fetching::FetchStage,
@@ -47,6 +47,19 @@ impl Crawl {
     /// Fails when a setting cannot be used, when another process crawls into the same folder or store, or when one of
     /// them cannot be opened.
     pub fn start(config: CrawlConfig, seeds: &[CanonicalUrl]) -> Result<Self, EngineError> {
+        Self::start_observed(config, seeds, &mut |_| ())
+    }
+
+    /// Does what [`Crawl::start`] does, and tells `observer` how far it has come: to open a large store takes time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Crawl::start`].
+    pub fn start_observed(
+        config: CrawlConfig,
+        seeds: &[CanonicalUrl],
+        observer: &mut dyn FnMut(OpeningEvent),
+    ) -> Result<Self, EngineError> {
         check(&config)?;
         let fetch = FetchConfig {
             idle_per_host_max: config.per_host as usize,
@@ -59,8 +72,17 @@ impl Crawl {
         // All seeds ever given: a run that died may have offered only some of its own.
         let seeds = folder.add_seeds(seeds)?;
         let scope = scope(&config, &seeds)?;
-        let opened = opening::open(&config, &folder)?;
+        let mut notices = Vec::new();
+        let opened = opening::open(&config, &folder, &mut |event| {
+            if let OpeningEvent::Notice(notice) = &event {
+                notices.push(notice.clone());
+            }
+            observer(event);
+        })?;
         let live = Arc::new(Live::new(config.limits, &opened.saved));
+        for notice in notices {
+            live.notice(notice);
+        }
         let run = Run::new(config, &live, &opened);
         let (stages, seen, owner) = assemble(run.config(), opened, &live, fetcher, scope, seeds)?;
         let (done_sender, done) = bounded(1);
@@ -83,7 +105,14 @@ impl Crawl {
     /// Returns the vital signs.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        self.live.progress(self.seen.stats().filter_fill)
+        self.live.progress(&self.seen.stats().filter)
+    }
+
+    /// Returns what the user should know beside the result, in the order in which it came up: from the opening, and,
+    /// once [`Crawl::wait`] has handed out the result, from the end.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        self.live.notices()
     }
 
     /// Asks the crawl to stop: no new request begins, what is under way is finished and written.
@@ -133,6 +162,7 @@ fn assemble(
         key_seed,
         next_sequence,
         mut random,
+        ..
     } = opened;
     let channels = Channels::new(config);
     let events = channels.owner.0.clone();

@@ -21,15 +21,17 @@ mod record;
 mod report;
 mod run;
 mod saved;
+mod seen;
+mod snapshot;
 mod watch;
 
 pub use fetcher::{ConnectTo, FetchConfig};
-pub use frontier::ScopeRule;
+pub use frontier::{ScopeRule, SeenMode};
 
 pub use crate::{
     config::{CrawlConfig, Limits, StoreConfig},
     crawl::Crawl,
     error::{EngineError, ErrorKind},
-    progress::Progress,
+    progress::{OpeningEvent, Progress},
     report::{FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport},
 };

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use filter::FilterStats;
 use frontier::WorkbenchStats;
 
 use crate::{
@@ -28,6 +29,7 @@ pub(crate) struct Live {
     limits: Limits,
     saved: Mutex<SavedProgress>,
     samples: Mutex<VecDeque<Sample>>,
+    notices: Mutex<Vec<String>>,
     queued: AtomicU64,
     hosts: AtomicU64,
     requests: AtomicU64,
@@ -57,6 +59,7 @@ impl Live {
             limits,
             saved: Mutex::new(saved.clone()),
             samples: Mutex::new(VecDeque::new()),
+            notices: Mutex::new(Vec::new()),
             queued: AtomicU64::new(saved.counts.queued),
             hosts: AtomicU64::new(0),
             requests: AtomicU64::new(0),
@@ -104,6 +107,16 @@ impl Live {
             .fetch_add(wire_bytes, Ordering::Relaxed);
     }
 
+    /// Keeps something that the user should know.
+    pub(crate) fn notice(&self, notice: String) {
+        hold(&self.notices).push(notice);
+    }
+
+    /// Returns what the user should know, in the order in which it came up.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        hold(&self.notices).clone()
+    }
+
     /// Tells every stage to drop what it has not begun.
     pub(crate) fn halt(&self) {
         self.is_halted.store(true, Ordering::Relaxed);
@@ -136,7 +149,7 @@ impl Live {
     }
 
     /// Returns the vital signs.
-    pub(crate) fn progress(&self, filter_fill: f64) -> Progress {
+    pub(crate) fn progress(&self, filter: &FilterStats) -> Progress {
         let saved = hold(&self.saved).clone();
         let now = Sample {
             at: Instant::now(),
@@ -156,7 +169,9 @@ impl Live {
             links: now.links,
             links_per_second: rate(now.links, oldest.links),
             links_without_store: crate::report::without_store(&saved.counts),
-            filter_fill,
+            filter_fill: filter.fill,
+            filter_slice_count: filter.slice_count,
+            filter_predicted_rate: filter.predicted_rate,
             errors: saved.counts.failed,
             wire_bytes: now.wire_bytes,
             bytes_per_second: rate(now.wire_bytes, oldest.wire_bytes),

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use frontier::{SeenConfig, SeenTest, Workbench, WorkbenchConfig};
+use frontier::{SeenTest, Workbench, WorkbenchConfig};
 use store::{CrawlIdentity, OpenedStore, Store, StoreError};
 use types::{KEY_VERSION, KeySeed};
 
 use crate::{
-    CrawlConfig, EngineError, StoreConfig, archive,
+    CrawlConfig, EngineError, OpeningEvent, StoreConfig, archive,
     folder::{CanonicalRules, Folder, FolderIdentity},
     output::{Outputs, PagesFile, WarcFiles},
     saved::SavedProgress,
+    seen::{self, OpenedSeen},
+    snapshot::SnapshotLabel,
 };
 
 /// The folder of the embedded store.
@@ -27,23 +29,22 @@ pub(crate) struct Opened {
     pub(crate) key_seed: KeySeed,
     pub(crate) next_sequence: u64,
     pub(crate) random: Rng,
+    /// What a snapshot of the state as opened is called.
+    pub(crate) snapshot: SnapshotLabel,
+    /// Whether there is one, and the seen test was read from it.
+    pub(crate) is_snapshot_loaded: bool,
 }
 
 /// Opens the store of a crawl, and rebuilds what lives in memory from what it holds.
-pub(crate) fn open(config: &CrawlConfig, folder: &Folder) -> Result<Opened, EngineError> {
+pub(crate) fn open(
+    config: &CrawlConfig,
+    folder: &Folder,
+    observer: &mut dyn FnMut(OpeningEvent),
+) -> Result<Opened, EngineError> {
     let mut random = system_random()?;
     let claimed = folder.identity()?;
     let rules = CanonicalRules::from(&config.canonical);
-    if claimed
-        .as_ref()
-        .is_some_and(|claimed| claimed.canonical != rules)
-    {
-        return Err(EngineError::Config(format!(
-            "the crawl in {} was begun with other rules of canonicalization; under these the same pages would have \
-             other keys, so go on with the rules it was begun with",
-            config.data.display()
-        )));
-    }
+    check_rules(config, claimed.as_ref(), &rules)?;
     // The id is always a fresh one: a store that lacks the folder's crawl must not come to look as if it had it.
     let offered = CrawlIdentity {
         crawl_id: format!("{:032x}", random.u128(..)),
@@ -73,7 +74,13 @@ pub(crate) fn open(config: &CrawlConfig, folder: &Folder) -> Result<Opened, Engi
         None => SavedProgress::default(),
     };
     let next_sequence = store.next_sequence()?;
-    let (seen, key_count) = rebuild_seen(config, store.as_ref(), next_sequence)?;
+    let key_count = saved.counts.queued + saved.counts.finished();
+    let snapshot = SnapshotLabel::new(identity.crawl_id, next_sequence, key_count);
+    let OpenedSeen {
+        seen,
+        key_count,
+        is_snapshot_loaded,
+    } = seen::open(config, store.as_ref(), &snapshot, observer)?;
     let workbench = rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
     check_holdings(&saved, key_count, workbench.stats().queued_count)?;
     let outputs = open_outputs(config, &saved, &mut random)?;
@@ -86,7 +93,25 @@ pub(crate) fn open(config: &CrawlConfig, folder: &Folder) -> Result<Opened, Engi
         key_seed: KeySeed::new(identity.key_seed),
         next_sequence,
         random,
+        snapshot,
+        is_snapshot_loaded,
     })
+}
+
+/// Refuses to go on with a crawl under other rules of canonicalization than it was begun with.
+fn check_rules(
+    config: &CrawlConfig,
+    claimed: Option<&FolderIdentity>,
+    rules: &CanonicalRules,
+) -> Result<(), EngineError> {
+    if claimed.is_none_or(|claimed| claimed.canonical == *rules) {
+        return Ok(());
+    }
+    Err(EngineError::Config(format!(
+        "the crawl in {} was begun with other rules of canonicalization; under these the same pages would have \
+         other keys, so go on with the rules it was begun with",
+        config.data.display()
+    )))
 }
 
 /// Seeds a generator from the system, so that no site can guess the crawl's key seed.
@@ -139,23 +164,6 @@ fn check_identity(
         None if folder.has_outputs() => mismatch("a crawl whose crawl.json is gone"),
         None => Ok(()),
     }
-}
-
-fn rebuild_seen(
-    config: &CrawlConfig,
-    store: &dyn Store,
-    next_sequence: u64,
-) -> Result<(SeenTest, u64), EngineError> {
-    let seen_config = SeenConfig {
-        expected_urls: config.expected_urls,
-        false_positive_rate: config.false_positive_rate,
-        fixed_filter_urls: config.fixed_filter_urls,
-        cache_bytes: config.cache_bytes,
-    };
-    let seen = SeenTest::new(&seen_config, next_sequence)
-        .map_err(|error| EngineError::Config(error.to_string()))?;
-    let key_count = store.scan_keys(&mut |keys| seen.load(keys))?;
-    Ok((seen, key_count))
 }
 
 /// Refuses a store that holds less, or more, than its own accounts say: to go on with it would lose URLs, or fetch them

@@ -1,6 +1,26 @@
-//! Progress: the vital signs of a running crawl, for a live display.
+//! Progress: what a crawl tells while it opens, and its vital signs while it runs, for a live display.
 
 use std::time::Duration;
+
+/// What opening a crawl tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpeningEvent {
+    /// The filter was read from the snapshot that the last run kept, so nothing is rebuilt.
+    SnapshotLoaded {
+        /// Keys of the crawl.
+        key_count: u64,
+    },
+    /// The filter is being rebuilt from the keys in the store. Told before the first key, after every few thousand, and
+    /// after the last; never of a crawl without keys.
+    Rebuilding {
+        /// Keys read so far.
+        key_count: u64,
+        /// Keys that there are, by the crawl's accounts.
+        expected_count: u64,
+    },
+    /// Something that the user should know and that keeps nothing from going on; [`crate::Crawl::notices`] has it too.
+    Notice(String),
+}
 
 /// The vital signs at one moment. Rates are over the last few seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +43,10 @@ pub struct Progress {
     pub links_without_store: f64,
     /// The share of the filter's bits that are set, 0 to 1.
     pub filter_fill: f64,
+    /// Slices that the filter has grown to; 0 while the keys are held exactly.
+    pub filter_slice_count: u64,
+    /// The rate of false positives that the fill predicts, 0 to 1.
+    pub filter_predicted_rate: f64,
     /// URLs that failed.
     pub errors: u64,
     /// Bytes of bodies on the wire, in the whole crawl.

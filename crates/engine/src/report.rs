@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use frontier::SeenStats;
+use frontier::{SeenMode, SeenStats};
 use serde::{Deserialize, Serialize};
 use store::StoreCounters;
 use types::CrawlCounts;
@@ -81,6 +81,10 @@ pub struct LinkReport {
     pub cache_hits: u64,
     /// Answered by the unwritten notes.
     pub unwritten_hits: u64,
+    /// Answered by the exact set that stands in for the filter of a small crawl.
+    pub exact_hits: u64,
+    /// Dropped at the filter's word, in the mode without a store; some were new.
+    pub filter_hits: u64,
     /// The filter's exact "no": new.
     pub filter_no: u64,
     /// Store reads that found a true duplicate.
@@ -94,8 +98,14 @@ pub struct LinkReport {
 }
 
 /// The filter's size and quality.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilterReport {
+    /// What answers whether a URL is known: `bloom+store`, `bloom`, `exact` or `store`.
+    pub mode: String,
+    /// Whether the keys are held exactly, as those of a small crawl are.
+    pub is_exact: bool,
+    /// Slices that it has grown to; 0 while the keys are held exactly.
+    pub slices: u64,
     /// URLs it was sized for.
     pub expected_urls: u64,
     /// The rate it was sized for.
@@ -110,6 +120,10 @@ pub struct FilterReport {
     pub predicted_rate: f64,
     /// False positives among the new URLs of this crawl.
     pub measured_rate: f64,
+    /// URLs that the mode without a store is expected to have lost in this run.
+    pub expected_lost: f64,
+    /// Why it could not grow, if it had to and could not.
+    pub growth_error: Option<String>,
 }
 
 /// What the store was asked, this run.
@@ -146,6 +160,8 @@ impl LinkReport {
             in_page_duplicates: counts.duplicates.in_page,
             cache_hits: counts.duplicates.cache,
             unwritten_hits: counts.duplicates.unwritten,
+            exact_hits: counts.duplicates.exact,
+            filter_hits: counts.duplicates.filter,
             filter_no: counts.filter_no,
             store_duplicates: counts.duplicates.store,
             false_positives: counts.false_positives,
@@ -164,15 +180,31 @@ impl FilterReport {
     /// Takes the filter's own figures; the measured rate is the share of false positives among the new URLs.
     pub(crate) fn new(stats: &SeenStats, counts: &CrawlCounts) -> Self {
         let new_urls = counts.filter_no + counts.false_positives;
-        let measured_rate = share(counts.false_positives, new_urls, 0.0);
+        let filter = &stats.filter;
+        let is_unconfirmed = stats.mode == SeenMode::Bloom;
+        // Without a filter, what the store did not have was no false positive.
+        let measured_rate = if stats.mode == SeenMode::Store {
+            0.0
+        } else {
+            share(counts.false_positives, new_urls, 0.0)
+        };
         Self {
-            expected_urls: stats.filter_expected_count,
-            target_rate: stats.filter_target_rate,
-            bytes: stats.filter_bytes,
-            items: stats.filter_item_count,
-            fill: stats.filter_fill,
-            predicted_rate: stats.filter_predicted_rate,
+            mode: stats.mode.to_string(),
+            is_exact: filter.is_exact,
+            slices: filter.slice_count,
+            expected_urls: filter.expected_count,
+            target_rate: filter.target_rate,
+            bytes: filter.size_bytes,
+            items: filter.item_count,
+            fill: filter.fill,
+            predicted_rate: filter.predicted_rate,
             measured_rate,
+            expected_lost: if is_unconfirmed {
+                filter.expected_lost
+            } else {
+                0.0
+            },
+            growth_error: filter.growth_error.map(|error| error.to_string()),
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::{
     ratio::per_second,
     report,
     saved::SavedProgress,
+    snapshot::{self, SnapshotLabel},
     watch::{Watch, panicked},
 };
 
@@ -82,6 +83,8 @@ pub(crate) struct Run {
     seen: Arc<SeenTest>,
     store: Arc<dyn Store>,
     before: SavedProgress,
+    snapshot: SnapshotLabel,
+    is_snapshot_loaded: bool,
 }
 
 impl Run {
@@ -93,6 +96,8 @@ impl Run {
             seen: Arc::clone(&opened.seen),
             store: Arc::clone(&opened.store),
             before: opened.saved.clone(),
+            snapshot: opened.snapshot.clone(),
+            is_snapshot_loaded: opened.is_snapshot_loaded,
         }
     }
 
@@ -232,6 +237,12 @@ impl Run {
             })
         })?;
         patiently(&self.live, || self.store.sync())?;
+        if let Err(error) = self.keep_snapshot(&saved) {
+            // The store has all that matters; the next run only starts more slowly.
+            self.live.notice(format!(
+                "the filter was not kept for the next run, which will rebuild it from the store: {error}"
+            ));
+        }
         let nothing_done = self.live.request_count() == 0
             && saved.counts.finished() == self.before.counts.finished();
         let outcome = if saved.is_finished && self.before.is_finished && nothing_done {
@@ -240,6 +251,28 @@ impl Run {
             ending.outcome
         };
         Ok(self.report(outcome, saved))
+    }
+
+    /// Keeps the filter for the next run, if all that it knows is in the store. What is known exactly is small, and
+    /// read from the store quickly enough.
+    fn keep_snapshot(&self, saved: &SavedProgress) -> Result<(), EngineError> {
+        let data = &self.config.data;
+        let stats = self.seen.stats();
+        if stats.filter.is_exact || stats.filter.size_bytes == 0 {
+            return snapshot::remove(data);
+        }
+        let next_sequence = patiently(&self.live, || self.store.next_sequence())?;
+        // After a stop at once, what was dropped under way is in the filter, but not in the store.
+        let is_in_store = stats.suspect_count == 0
+            && stats.unwritten_count == 0
+            && stats.next_sequence == next_sequence;
+        let key_count = saved.counts.queued + saved.counts.finished();
+        let label = self.snapshot.at(next_sequence, key_count);
+        let is_there = self.is_snapshot_loaded && label == self.snapshot;
+        if is_there || !is_in_store {
+            return Ok(());
+        }
+        snapshot::save(data, &label, &self.seen)
     }
 
     fn report(&self, outcome: Outcome, saved: SavedProgress) -> Report {

@@ -9,7 +9,9 @@ mod workbench;
 
 pub use ledger::{Batch, Ledger};
 pub use scope::{Scope, ScopeConfig, ScopeError, ScopeRule, ScopeRuleError};
-pub use seen::{Admission, PageToken, SeenConfig, SeenStats, SeenTest, Settled};
+pub use seen::{
+    Admission, PageToken, SeenConfig, SeenMode, SeenStats, SeenTest, Settled, UnknownMode,
+};
 pub use workbench::{
     Action, Fetched, NextStep, RobotsAnswer, Workbench, WorkbenchConfig, WorkbenchStats,
 };

@@ -9,7 +9,7 @@ use std::{
 
 use regex::{Regex, RegexSet};
 use thiserror::Error;
-use types::{Candidate, CanonicalUrl, RejectReason, Via};
+use types::{Candidate, CanonicalUrl, Host, RejectReason, Via};
 
 /// Which URLs belong to the crawl, relative to its seeds.
 ///
@@ -118,6 +118,25 @@ pub struct Scope {
     redirects_max: u8,
 }
 
+/// The host that was judged last by a rule on hosts, and the verdict.
+#[derive(Debug, Default)]
+pub(crate) struct HostMemo {
+    /// Scheme and authority; empty at first, which is no host.
+    host: String,
+    is_inside: bool,
+}
+
+impl HostMemo {
+    /// Returns the verdict on the host of `url`, which `judge` is asked for unless it was the last one.
+    fn verdict(&mut self, url: &CanonicalUrl, judge: impl FnOnce(&Host) -> bool) -> bool {
+        if self.host != url.host_str() {
+            self.is_inside = judge(&url.host());
+            url.host_str().clone_into(&mut self.host);
+        }
+        self.is_inside
+    }
+}
+
 /// The rule together with what it needs to know of the seeds.
 #[derive(Debug)]
 enum Extent {
@@ -150,7 +169,17 @@ impl Scope {
     ///
     /// Returns the first reason against it, in this order: the rule, depth, redirects, patterns.
     pub fn admits(&self, candidate: &Candidate) -> Result<(), RejectReason> {
-        if !self.extent.contains(&candidate.url) {
+        self.admits_in_turn(candidate, &mut HostMemo::default())
+    }
+
+    /// Says what [`Scope::admits`] says, and remembers in `memo` what the host had to do with it: most links of a page
+    /// lead to the host of the link before.
+    pub(crate) fn admits_in_turn(
+        &self,
+        candidate: &Candidate,
+        memo: &mut HostMemo,
+    ) -> Result<(), RejectReason> {
+        if !self.extent.contains(&candidate.url, memo) {
             return Err(RejectReason::OutOfScope);
         }
         if self.max_depth.is_some_and(|max| candidate.depth > max) {
@@ -160,7 +189,7 @@ impl Scope {
             return Err(RejectReason::TooManyRedirects);
         }
         let text = candidate.url.as_str();
-        if self.exclude.is_match(text) {
+        if !self.exclude.is_empty() && self.exclude.is_match(text) {
             return Err(RejectReason::Filtered);
         }
         let is_beginning = match candidate.via {
@@ -193,10 +222,10 @@ impl Extent {
         }
     }
 
-    fn contains(&self, url: &CanonicalUrl) -> bool {
+    fn contains(&self, url: &CanonicalUrl, memo: &mut HostMemo) -> bool {
         match self {
-            Self::Names(names) => names.contains(url.host().name()),
-            Self::Domains(domains) => domains.contains(url.host().domain()),
+            Self::Names(names) => memo.verdict(url, |host| names.contains(host.name())),
+            Self::Domains(domains) => memo.verdict(url, |host| domains.contains(host.domain())),
             Self::Prefixes(prefixes) => covers(prefixes, without_scheme(url.as_str())),
             Self::Everything => true,
         }

@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use fastrand::Rng;
-use frontier::{Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenTest, Settled};
+use frontier::{
+    Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenMode, SeenTest, Settled,
+};
 use proptest::prelude::*;
 use types::{Candidate, Canonicalizer, KeySeed, PageTally, QueuedUrl, UrlKey, Verdict, Via};
 
@@ -102,7 +104,7 @@ impl Run {
 }
 
 impl World {
-    fn new(seed: u64, filter_urls: u64, cache_bytes: usize) -> Self {
+    fn new(seed: u64, mode: SeenMode, filter_urls: u64, cache_bytes: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let urls: Vec<Candidate> = (0..URLS).map(candidate).collect();
         let pages: Vec<Page> = (0..60)
@@ -115,10 +117,11 @@ impl World {
             })
             .collect();
         let config = SeenConfig {
-            expected_urls: 1_000,
+            mode,
             false_positive_rate: 0.3,
             fixed_filter_urls: Some(filter_urls),
             cache_bytes,
+            ..SeenConfig::default()
         };
         // URLs whose numbers begin with 7 are refused.
         let scope = ScopeConfig {
@@ -325,12 +328,17 @@ fn cache_bytes() -> impl Strategy<Value = usize> {
     prop_oneof![Just(0), Just(128), Just(1 << 14)]
 }
 
+/// Every mode in which nothing may be lost.
+fn modes() -> impl Strategy<Value = SeenMode> {
+    prop::sample::select(vec![SeenMode::BloomStore, SeenMode::Exact, SeenMode::Store])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn accounts_add_up_in_every_interleaving(seed: u64, filter_urls in filter_urls(), cache_bytes in cache_bytes()) {
-        let mut world = World::new(seed, filter_urls, cache_bytes);
+    fn accounts_add_up_in_every_interleaving(seed: u64, mode in modes(), filter_urls in filter_urls(), cache_bytes in cache_bytes()) {
+        let mut world = World::new(seed, mode, filter_urls, cache_bytes);
         world.finish();
         let Accounts { offered, notes, store_duplicates, tallied, false_positives } = world.accounts;
         prop_assert_eq!(offered, notes + store_duplicates + tallied);
@@ -340,11 +348,12 @@ proptest! {
     #[test]
     fn deaths_lose_nothing_and_repeat_nothing(
         seed: u64,
+        mode in modes(),
         filter_urls in filter_urls(),
         cache_bytes in cache_bytes(),
         lives in prop::collection::vec(0..400_usize, 1..5),
     ) {
-        let mut world = World::new(seed, filter_urls, cache_bytes);
+        let mut world = World::new(seed, mode, filter_urls, cache_bytes);
         for steps_count in lives {
             for _ in 0..steps_count {
                 world.step();
@@ -360,7 +369,7 @@ fn the_interleavings_reach_every_kind_of_answer() {
     let mut reached = BTreeMap::new();
     for seed in 0..20 {
         for filter_urls in [1, 300] {
-            let mut world = World::new(seed, filter_urls, 128);
+            let mut world = World::new(seed, SeenMode::BloomStore, filter_urls, 128);
             world.finish();
             let accounts = world.accounts;
             *reached.entry("false positives").or_insert(0) += accounts.false_positives;

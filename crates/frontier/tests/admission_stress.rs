@@ -18,14 +18,14 @@ use std::{
 
 use fastrand::Rng;
 use frontier::{
-    Admission, Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenTest, Settled,
+    Admission, Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenMode, SeenStats,
+    SeenTest, Settled,
 };
 use types::{Candidate, Canonicalizer, KeySeed, PageTally, UrlKey, Verdict, Via};
 
 const THREADS: u64 = 8;
 const PAGES_A_THREAD: u64 = 400;
 const LINKS_A_PAGE: usize = 50;
-const URLS: usize = 6_000;
 
 /// What a page's finish carries: the keys that must be durable by then, and its tally.
 type Finish = (Vec<UrlKey>, PageTally);
@@ -42,6 +42,7 @@ struct Totals {
     store_duplicates: u64,
     tallied: u64,
     unwritten: u64,
+    exact: u64,
     pages: u64,
 }
 
@@ -49,61 +50,102 @@ struct Totals {
 fn each_url_is_noted_exactly_once() {
     for cache_bytes in [0, 1 << 12] {
         let config = SeenConfig {
-            expected_urls: 1,
-            false_positive_rate: 0.01,
             fixed_filter_urls: Some(2_000),
             cache_bytes,
+            ..SeenConfig::default()
         };
-        let seen = SeenTest::new(&config, 0).unwrap();
-        let urls: Vec<Candidate> = (0..URLS).map(candidate).collect();
-        let store = Mutex::new(HashSet::new());
-        let offered = AtomicU64::new(0);
-        // Bounded as in a crawl, so that nobody runs far ahead of the commits.
-        let (suspects_in, suspects) = mpsc::sync_channel(64);
-        let (parcels_in, parcels) = mpsc::sync_channel(16);
-        let totals = thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (suspects_in, parcels_in) = (suspects_in.clone(), parcels_in.clone());
-                let (seen, urls, offered) = (&seen, &urls, &offered);
-                scope.spawn(move || parse(thread, seen, urls, offered, &suspects_in, &parcels_in));
-            }
-            drop(suspects_in);
-            let (seen, store) = (&seen, &store);
-            // Each thread owns its ends, so the one after it ends when it does.
-            scope.spawn(move || confirm(seen, store, &suspects, &parcels_in));
-            scope
-                .spawn(move || commit(seen, store, &parcels))
-                .join()
-                .unwrap()
-        });
-        assert_eq!(totals.pages, THREADS * PAGES_A_THREAD);
-        assert_eq!(
-            offered.into_inner(),
-            totals.notes + totals.store_duplicates + totals.tallied
-        );
-        let store = store.into_inner().unwrap();
-        assert_eq!(store.len() as u64, totals.notes);
-        // Every path of the test was taken.
-        let answers = [
-            ("filter no", totals.notes - totals.false_positives),
-            ("false positives", totals.false_positives),
-            ("store duplicates", totals.store_duplicates),
-            ("unwritten", totals.unwritten),
-        ];
-        assert!(
-            answers.iter().all(|(_, count)| *count > 50),
-            "too rare: {answers:?}"
-        );
-        let stats = seen.stats();
-        assert_eq!(
-            (
-                stats.suspect_count,
-                stats.unwritten_count,
-                stats.next_sequence
-            ),
-            (0, 0, totals.notes)
-        );
+        let (totals, _) = run(&config, 6_000);
+        assert_each_answer(&totals);
     }
+}
+
+#[test]
+fn each_url_is_noted_exactly_once_while_the_filter_takes_over_and_grows() {
+    for mode in [SeenMode::BloomStore, SeenMode::Exact] {
+        let config = SeenConfig {
+            mode,
+            expected_urls: 1_000,
+            cache_bytes: 1 << 15,
+            ..SeenConfig::default()
+        };
+        let (totals, stats) = run(&config, 60_000);
+        assert!(totals.exact > 1_000, "the exact set came first");
+        if mode == SeenMode::Exact {
+            assert_eq!((totals.store_duplicates, totals.false_positives), (0, 0));
+            assert!(stats.filter.is_exact);
+        } else {
+            assert_each_answer(&totals);
+            assert_eq!(stats.filter.slice_count, 3);
+        }
+    }
+}
+
+#[test]
+fn each_url_is_noted_exactly_once_by_the_store_alone() {
+    let config = SeenConfig {
+        mode: SeenMode::Store,
+        ..SeenConfig::default()
+    };
+    let (totals, _) = run(&config, 6_000);
+    assert_eq!(totals.notes, totals.false_positives);
+    assert!(totals.store_duplicates > 50 && totals.unwritten > 50);
+}
+
+/// Makes sure that every path was taken.
+fn assert_each_answer(totals: &Totals) {
+    let answers = [
+        ("filter no", totals.notes - totals.false_positives),
+        ("false positives", totals.false_positives),
+        ("store duplicates", totals.store_duplicates),
+        ("unwritten", totals.unwritten),
+    ];
+    assert!(
+        answers.iter().all(|(_, count)| *count > 50),
+        "too rare: {answers:?}"
+    );
+}
+
+/// Offers links to the first `url_count` URLs from all threads, and checks what must hold in every mode.
+fn run(config: &SeenConfig, url_count: usize) -> (Totals, SeenStats) {
+    let seen = SeenTest::new(config, 0).unwrap();
+    let urls: Vec<Candidate> = (0..url_count).map(candidate).collect();
+    let store = Mutex::new(HashSet::new());
+    let offered = AtomicU64::new(0);
+    // Bounded as in a crawl, so that nobody runs far ahead of the commits.
+    let (suspects_in, suspects) = mpsc::sync_channel(64);
+    let (parcels_in, parcels) = mpsc::sync_channel(16);
+    let totals = thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (suspects_in, parcels_in) = (suspects_in.clone(), parcels_in.clone());
+            let (seen, urls, offered) = (&seen, &urls, &offered);
+            scope.spawn(move || parse(thread, seen, urls, offered, &suspects_in, &parcels_in));
+        }
+        drop(suspects_in);
+        let (seen, store) = (&seen, &store);
+        // Each thread owns its ends, so the one after it ends when it does.
+        scope.spawn(move || confirm(seen, store, &suspects, &parcels_in));
+        scope
+            .spawn(move || commit(seen, store, &parcels))
+            .join()
+            .unwrap()
+    });
+    assert_eq!(totals.pages, THREADS * PAGES_A_THREAD);
+    assert_eq!(
+        offered.into_inner(),
+        totals.notes + totals.store_duplicates + totals.tallied
+    );
+    let store = store.into_inner().unwrap();
+    assert_eq!(store.len() as u64, totals.notes);
+    let stats = seen.stats();
+    assert_eq!(
+        (
+            stats.suspect_count,
+            stats.unwritten_count,
+            stats.next_sequence
+        ),
+        (0, 0, totals.notes)
+    );
+    (totals, stats)
 }
 
 fn parse(
@@ -125,7 +167,7 @@ fn parse(
     let mut random = Rng::with_seed(thread);
     for page in 0..PAGES_A_THREAD {
         // All threads move through the URLs together, so that they meet at the same new ones.
-        let begin = usize::try_from(page).unwrap() * (URLS - 200) / 400;
+        let begin = usize::try_from(page).unwrap() * (urls.len() - 200) / 400;
         let links: Vec<Candidate> = (0..LINKS_A_PAGE)
             .map(|_| urls[random.usize(begin..begin + 200)].clone())
             .collect();
@@ -218,6 +260,7 @@ fn write(
             totals.pages += 1;
             totals.tallied += tally.total();
             totals.unwritten += tally.duplicates.unwritten;
+            totals.exact += tally.duplicates.exact;
         }
     }
     totals.notes += batch.notes.len() as u64;

@@ -8,6 +8,7 @@ use crate::{Disposition, RejectReason};
 
 /// Duplicates by the tier of the seen test that answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DuplicateCounts {
     /// Repeats within one page.
     pub in_page: u64,
@@ -15,6 +16,10 @@ pub struct DuplicateCounts {
     pub cache: u64,
     /// Answered by the unwritten notes.
     pub unwritten: u64,
+    /// Answered by the exact set that stands in for the filter of a small crawl.
+    pub exact: u64,
+    /// Dropped at the filter's word alone, as the mode without a store does; some were new.
+    pub filter: u64,
     /// Answered by the store: suspects that were true duplicates.
     pub store: u64,
 }
@@ -23,7 +28,7 @@ impl DuplicateCounts {
     /// Returns the sum over the tiers.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.in_page + self.cache + self.unwritten + self.store
+        self.in_page + self.cache + self.unwritten + self.exact + self.filter + self.store
     }
 }
 
@@ -132,6 +137,8 @@ impl CrawlCounts {
         self.duplicates.in_page += tally.duplicates.in_page;
         self.duplicates.cache += tally.duplicates.cache;
         self.duplicates.unwritten += tally.duplicates.unwritten;
+        self.duplicates.exact += tally.duplicates.exact;
+        self.duplicates.filter += tally.duplicates.filter;
         self.duplicates.store += tally.duplicates.store;
     }
 
@@ -157,6 +164,8 @@ mod tests {
                 in_page: 5,
                 cache: 4,
                 unwritten: 3,
+                exact: 7,
+                filter: 8,
                 store: 2,
             },
             ..PageTally::default()
@@ -170,7 +179,7 @@ mod tests {
     #[test]
     fn a_tally_adds_up() {
         let tally = tally();
-        assert_eq!(tally.total(), 17);
+        assert_eq!(tally.total(), 32);
         assert_eq!(tally.rejected.get(&RejectReason::Scheme), Some(&3));
         assert!(
             !tally.rejected.contains_key(&RejectReason::Invalid),
@@ -193,18 +202,20 @@ mod tests {
         counts.finish(Disposition::Succeeded);
         counts.finish(Disposition::Failed);
         counts.finish(Disposition::Disregarded);
-        assert_eq!(counts.discovered, 40);
+        assert_eq!(counts.discovered, 70);
         assert_eq!(counts.rejected_total(), 6);
-        assert_eq!(counts.duplicates.total(), 28);
+        assert_eq!(counts.duplicates.total(), 58);
         assert_eq!((counts.queued, counts.finished()), (1, 3));
         assert!(counts.identity_holds());
 
-        let accounts: [fn(&mut CrawlCounts); 12] = [
+        let accounts: [fn(&mut CrawlCounts); 14] = [
             |counts| counts.discovered -= 1,
             |counts| *counts.rejected.entry(RejectReason::TooDeep).or_default() += 1,
             |counts| counts.duplicates.in_page += 1,
             |counts| counts.duplicates.cache += 1,
             |counts| counts.duplicates.unwritten += 1,
+            |counts| counts.duplicates.exact += 1,
+            |counts| counts.duplicates.filter += 1,
             |counts| counts.duplicates.store += 1,
             |counts| counts.suspects += 1,
             |counts| counts.queued += 1,

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use engine::{Crawl, CrawlConfig, EngineError, Report};
+use engine::{Crawl, CrawlConfig, EngineError, OpeningEvent, Report};
 use types::CanonicalUrl;
 
 use crate::{
@@ -19,10 +19,20 @@ use crate::{
     printer::{self, Printer, Verbosity},
     progress::Display,
     report,
+    unit::grouped,
 };
 
 /// How often the crawl is looked at; also the longest that a Ctrl-C waits to be acted on.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Steps of an opening that wait to be shown, at most.
+const STEPS_MAX: usize = 64;
+
+/// What the opening of a crawl comes to.
+enum Step {
+    Event(OpeningEvent),
+    Opened(Box<Result<Crawl, EngineError>>),
+}
 
 /// Ctrl-C (SIGINT), SIGTERM and SIGHUP received so far.
 static STOP_REQUESTS: AtomicU32 = AtomicU32::new(0);
@@ -63,15 +73,19 @@ pub(super) fn start(
 ) -> Result<Crawl, Failure> {
     stop_requests()?;
     let data = config.data.clone();
-    let (sender, started) = sync_channel(1);
+    let (sender, steps) = sync_channel(STEPS_MAX);
     let opening = thread::spawn(move || {
         // The receiver outlives the opening, or the process has ended.
-        drop(sender.send(Crawl::start(config, &seeds)));
+        let mut observer = |event| drop(sender.send(Step::Event(event)));
+        let result = Crawl::start_observed(config, &seeds, &mut observer);
+        drop(sender.send(Step::Opened(Box::new(result))));
     });
+    let mut display = Display::new(printer.verbosity);
     let mut is_told = false;
     let result = loop {
-        match started.recv_timeout(POLL_INTERVAL) {
-            Ok(result) => break result,
+        match steps.recv_timeout(POLL_INTERVAL) {
+            Ok(Step::Event(event)) => show(&event, &mut display, printer),
+            Ok(Step::Opened(result)) => break *result,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 break Err(EngineError::Internal(
@@ -82,12 +96,16 @@ pub(super) fn start(
         let asked = stop_requests()?;
         if asked > 0 && !is_told {
             is_told = true;
-            printer.message("stopping as soon as the crawl is open; Ctrl-C again ends at once");
+            display.message(
+                "stopping as soon as the crawl is open; Ctrl-C again ends at once",
+                printer,
+            );
         }
         if asked > 1 {
             process::exit(Exit::Stopped as i32);
         }
     };
+    display.finish();
     // It has sent its result, or has panicked and said so.
     drop(opening.join());
     result.map_err(|error| match &error {
@@ -96,12 +114,28 @@ pub(super) fn start(
     })
 }
 
+/// Shows a step of the opening. Notices are left to [`to_end`], which has those of the end as well.
+fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
+    match event {
+        OpeningEvent::SnapshotLoaded { key_count } => printer.detail(&format!(
+            "the filter was read from its snapshot: {} URLs",
+            grouped(*key_count)
+        )),
+        OpeningEvent::Rebuilding {
+            key_count,
+            expected_count,
+        } => display.rebuilding(*key_count, *expected_count, printer),
+        OpeningEvent::Notice(_) => {}
+    }
+}
+
 /// Waits for the end of `crawl`, showing progress and obeying Ctrl-C: the first stops it gracefully, the second at once.
 ///
 /// # Errors
 ///
 /// Returns the crawl's failure.
 pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure> {
+    let told_count = warn_of_notices(crawl, 0, printer);
     let mut display = Display::new(printer.verbosity);
     let mut obeyed = 0;
     let result = loop {
@@ -125,7 +159,23 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
         display.update(&crawl.progress(), printer);
     };
     display.finish();
-    Ok(result?)
+    warn_of_notices(crawl, told_count, printer);
+    let report = result?;
+    if let Some(error) = &report.filter.growth_error {
+        printer.warning(&format!(
+            "the filter could not grow, and answers more false positives than asked for: {error}"
+        ));
+    }
+    Ok(report)
+}
+
+/// Prints the notices of a crawl after the first `told_count`, and returns how many there are.
+fn warn_of_notices(crawl: &Crawl, told_count: usize, printer: &Printer) -> usize {
+    let notices = crawl.notices();
+    for notice in notices.iter().skip(told_count) {
+        printer.warning(notice);
+    }
+    notices.len()
 }
 
 /// Prints the report: as JSON to stdout, or for people to stderr.

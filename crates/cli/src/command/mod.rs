@@ -4,6 +4,7 @@ mod config;
 mod crawl;
 mod demo;
 mod drive;
+mod filter;
 mod replay;
 
 use std::{env, path::Path};
@@ -24,6 +25,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Crawl(crawl) => crawl::run(&crawl),
         Command::Demo(demo) => demo::run(&demo),
         Command::Replay(replay) => replay::run(&replay),
+        Command::Filter(filter) => filter::run(&filter.what),
         Command::Config(config) => match config.what {
             ConfigWhat::Show { config, flags } => config::show(&config, &flags.0),
             ConfigWhat::Template => config::print_template(),

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr as _};
 
-use engine::{ConnectTo, ScopeRule};
+use engine::{ConnectTo, ScopeRule, SeenMode};
 
 use super::{
     Flag, Kind, Schema, Setting, Settings, StoreUri, Value,
@@ -323,9 +323,18 @@ pub(crate) static TABLE: &[Setting] = &[
     .advanced(),
     setting(
         SEEN,
+        "seen-mode",
+        Kind::Text("MODE"),
+        "What answers whether a URL is known: bloom+store (the filter, and the store where it says yes), bloom (the filter alone: a few URLs are lost, and the report says how many), exact (a set of all keys in memory) or store (the store alone, for every link). The first is meant for crawls, the others to compare it with.",
+        |s| Value::Text(s.crawl.seen_mode.to_string()),
+        |s, v| put(&mut s.crawl.seen_mode, SeenMode::from_str(&text(v)?).map_err(|error| error.to_string())),
+    )
+    .advanced(),
+    setting(
+        SEEN,
         "expected-urls",
         COUNT_FROM_1,
-        "Distinct URLs that the filter is sized for.",
+        "Distinct URLs that the filter is sized for; it grows with more.",
         |s| Value::Count(s.crawl.expected_urls),
         |s, v| put(&mut s.crawl.expected_urls, number(v)),
     )
@@ -334,7 +343,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SEEN,
         "false-positive-rate",
         Kind::Rate,
-        "The false-positive rate that the filter is sized for. No URL is lost to one; each costs one store read.",
+        "The false-positive rate that the filter stays below. No URL is lost to one; each costs one store read.",
         |s| Value::Rate(s.crawl.false_positive_rate),
         |s, v| put(&mut s.crawl.false_positive_rate, rate(&v)),
     )
@@ -343,9 +352,19 @@ pub(crate) static TABLE: &[Setting] = &[
         SEEN,
         "cache",
         Kind::Bytes { max: 1 << 40 },
-        "Memory of the exact cache of recent URLs, which answers most true duplicates (16 bytes a URL).",
+        "The most memory of the exact cache of recent URLs, which answers most true duplicates (64 bytes for six URLs).",
         |s| bytes_of(s.crawl.cache_bytes),
         |s, v| put(&mut s.crawl.cache_bytes, number(v)),
+    )
+    .advanced()
+    .for_demo(),
+    setting(
+        SEEN,
+        "huge-pages",
+        switch("no-huge-pages"),
+        "Ask the system for huge pages for the filter, which makes large ones faster where it has them.",
+        |s| Value::Switch(s.crawl.huge_pages),
+        |s, v| put(&mut s.crawl.huge_pages, is_on(&v)),
     )
     .advanced()
     .for_demo(),

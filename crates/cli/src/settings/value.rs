@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use toml::de::DeValue;
 
 use crate::unit::{
-    bytes_text, count_text, duration_text, parse_bytes, parse_count, parse_duration,
+    bytes_text, count_text, duration_text, parse_bytes, parse_count, parse_duration, parse_rate,
 };
 
 /// What a setting's value is, and how it is written.
@@ -107,10 +107,9 @@ impl Kind {
             Self::Duration => parse_duration(text).map(Value::Duration).ok_or_else(|| {
                 wrong("a duration, such as 500ms, 2s, 10m or 1h (a bare number is seconds)")
             }),
-            Self::Rate => match text.trim().parse::<f64>() {
-                Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(Value::Rate(rate)),
-                _ => Err(wrong("a rate between 0 and 1, such as 0.01")),
-            },
+            Self::Rate => parse_rate(text)
+                .map(Value::Rate)
+                .ok_or_else(|| wrong("a rate between 0 and 1, such as 0.01 or 1%")),
             Self::Text(_) => Ok(Value::Text(text.to_owned())),
             Self::List(_) => Ok(Value::List(
                 text.lines()

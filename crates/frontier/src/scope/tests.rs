@@ -51,6 +51,16 @@ fn assert_extent(scope: &Scope, inside: &[&str], outside: &[&str]) {
             "{text}"
         );
     }
+    // Each after each other: what is remembered of one host must not be said of the next.
+    let mut memo = HostMemo::default();
+    for first in inside.iter().chain(outside) {
+        for second in inside.iter().chain(outside) {
+            for text in [first, second] {
+                let alone = scope.admits(&candidate(text));
+                assert_eq!(scope.admits_in_turn(&candidate(text), &mut memo), alone);
+            }
+        }
+    }
 }
 
 #[test]

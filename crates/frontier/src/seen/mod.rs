@@ -2,22 +2,27 @@
 //!
 //! A candidate passes, in this order, the duplicates of its own page, the scope, the recent-key cache, the table of
 //! unwritten notes and the filter. What the filter does not know is new. What it claims to know becomes a suspect,
-//! whose verdict the store gives and [`SeenTest::settle`] takes.
+//! whose verdict the store gives and [`SeenTest::settle`] takes. While there are few keys they are held exactly in place
+//! of the filter, and nothing becomes a suspect.
 
-mod cache;
+mod config;
 mod unwritten;
 
 use std::{
     collections::HashSet,
+    io,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use filter::{Filter, FilterError};
+use filter::{FilterError, FilterStats, GrowingFilter, GrowthConfig, Reader, RecentKeys};
 use types::{Candidate, PageTally, QueuePosition, QueuedUrl, UrlKey, Verdict};
 
-use crate::Scope;
-use cache::RecentKeys;
-use unwritten::{Answer, BuildKeyHasher, Unwritten};
+use crate::{Scope, scope::HostMemo};
+pub use config::{SeenConfig, SeenMode, UnknownMode};
+use unwritten::{Answer, BuildKeyHasher, Claim, Unwritten};
+
+/// Candidates whose memory is fetched at a time: those of a usual page.
+const CHUNK: usize = 64;
 
 /// Keys that [`SeenTest::load`] hands to the filter at a time.
 const LOAD_KEYS: usize = 1_024;
@@ -26,22 +31,11 @@ const LOAD_KEYS: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageToken(pub u64);
 
-/// The sizes of a seen test.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SeenConfig {
-    /// URLs that the filter is sized for; at least 1.
-    pub expected_urls: u64,
-    /// The false-positive rate that it is sized for, above 0 and below 1.
-    pub false_positive_rate: f64,
-    /// For tests: bits for this many URLs, whatever is expected.
-    pub fixed_filter_urls: Option<u64>,
-    /// The most memory of the recent-key cache, in bytes, 16 a key; 0: no cache.
-    pub cache_bytes: usize,
-}
-
 /// The seen test. All methods take `&self`.
 pub struct SeenTest {
-    filter: Filter,
+    mode: SeenMode,
+    /// What is known in memory; `None` in the mode that asks the store for everything.
+    known: Option<GrowingFilter>,
     recent: RecentKeys,
     unwritten: Unwritten,
     /// The sequence of the next note.
@@ -75,18 +69,12 @@ pub struct Settled {
 /// The seen test's vital signs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeenStats {
-    /// Keys that the filter was sized for.
-    pub filter_expected_count: u64,
-    /// The false-positive rate that it was sized for.
-    pub filter_target_rate: f64,
-    /// Its memory in bytes.
-    pub filter_bytes: u64,
-    /// Keys that were new to it.
-    pub filter_item_count: u64,
-    /// The share of its bits that are set, 0 to 1.
-    pub filter_fill: f64,
-    /// The false-positive rate that the fill predicts.
-    pub filter_predicted_rate: f64,
+    /// What answers.
+    pub mode: SeenMode,
+    /// The filter, or the exact set in its place; all zero in the mode that has neither.
+    pub filter: FilterStats,
+    /// The memory of the recent-key cache in bytes, taken up as it is used.
+    pub cache_bytes: u64,
     /// Suspects not yet settled.
     pub suspect_count: u64,
     /// Notes not yet known to be durable.
@@ -102,10 +90,48 @@ impl SeenTest {
     ///
     /// Fails when the filter cannot be made: a rate or a number of URLs out of range, or too much memory.
     pub fn new(config: &SeenConfig, next_sequence: u64) -> Result<Self, FilterError> {
-        let filter_urls = config.fixed_filter_urls.unwrap_or(config.expected_urls);
+        let known = config
+            .growth()
+            .map(|growth| GrowingFilter::new(&growth))
+            .transpose()?;
+        Self::from_parts(config, known, next_sequence)
+    }
+
+    /// Makes a seen test that knows what a snapshot holds, which must be every key below `next_sequence`. Returns `None`
+    /// when the filter is not of the kind and size that `config` asks for.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is not enough memory for the recent-key cache.
+    pub fn resume(
+        config: &SeenConfig,
+        known: GrowingFilter,
+        next_sequence: u64,
+    ) -> Result<Option<Self>, FilterError> {
+        let is_wanted = config.growth().is_some_and(|growth| {
+            let has = known.config();
+            // One that was made for more keys than are expected now serves as well.
+            let expected_count = growth.expected_count.max(has.expected_count);
+            *has == GrowthConfig {
+                expected_count,
+                ..growth
+            }
+        });
+        if !is_wanted {
+            return Ok(None);
+        }
+        Self::from_parts(config, Some(known), next_sequence).map(Some)
+    }
+
+    fn from_parts(
+        config: &SeenConfig,
+        known: Option<GrowingFilter>,
+        next_sequence: u64,
+    ) -> Result<Self, FilterError> {
         Ok(Self {
-            filter: Filter::with_rate(filter_urls, config.false_positive_rate)?,
-            recent: RecentKeys::new(config.cache_bytes),
+            mode: config.mode,
+            known,
+            recent: RecentKeys::new(config.cache_bytes_in_use())?,
             unwritten: Unwritten::new(),
             next_sequence: AtomicU64::new(next_sequence),
         })
@@ -113,14 +139,28 @@ impl SeenTest {
 
     /// Enters keys that the store has, when a crawl is resumed; before the first [`SeenTest::admit`].
     pub fn load(&self, keys: &[UrlKey]) {
+        let Some(known) = &self.known else {
+            return;
+        };
         let mut numbers = [0; LOAD_KEYS];
-        let mut is_new = [false; LOAD_KEYS];
         for keys in keys.chunks(LOAD_KEYS) {
             for (number, key) in numbers.iter_mut().zip(keys) {
                 *number = key.as_u128();
             }
-            self.filter
-                .check_and_insert_batch(&numbers[..keys.len()], &mut is_new[..keys.len()]);
+            known.enter(&numbers[..keys.len()]);
+        }
+    }
+
+    /// Writes a snapshot of what is known, with a label that [`GrowingFilter::load`] returns with it. Returns whether
+    /// there was anything to write.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `to` does.
+    pub fn save(&self, label: &[u8], to: &mut dyn io::Write) -> io::Result<bool> {
+        match &self.known {
+            Some(known) => known.save(label, to).map(|()| true),
+            None => Ok(false),
         }
     }
 
@@ -135,17 +175,23 @@ impl SeenTest {
         let mut admission = Admission::default();
         let mut in_page =
             HashSet::with_capacity_and_hasher(candidates.len(), BuildKeyHasher::default());
+        let mut chunk = Vec::with_capacity(candidates.len().min(CHUNK));
+        let mut memo = HostMemo::default();
         let mut is_dependent = false;
         for candidate in candidates {
             if !in_page.insert(candidate.key) {
                 tally.duplicates.in_page += 1;
-            } else if let Err(reason) = scope.admits(&candidate) {
+            } else if let Err(reason) = scope.admits_in_turn(&candidate, &mut memo) {
                 tally.reject(reason);
             } else {
                 is_dependent = true;
-                self.judge(page, candidate, tally, &mut admission);
+                chunk.push(candidate);
+                if chunk.len() == CHUNK {
+                    self.judge(page, &mut chunk, tally, &mut admission);
+                }
             }
         }
+        self.judge(page, &mut chunk, tally, &mut admission);
         if is_dependent {
             // Whatever made a candidate of this page a duplicate was seen under a lock that its note's claim came
             // before, so this reads a value above that note's sequence.
@@ -154,29 +200,80 @@ impl SeenTest {
         admission
     }
 
-    /// Takes one candidate through the tiers that all pages share.
+    /// Takes candidates through the tiers that all pages share, and leaves `chunk` empty.
     fn judge(
         &self,
         page: PageToken,
+        chunk: &mut Vec<Candidate>,
+        tally: &mut PageTally,
+        admission: &mut Admission,
+    ) {
+        let reader = self.known.as_ref().map(GrowingFilter::read);
+        // Where the keys are held exactly, a cache of some of them would only take memory.
+        let is_cached = reader.as_ref().is_some_and(|reader| !reader.is_exact());
+        if is_cached {
+            self.drop_recent(chunk, tally);
+        }
+        if let Some(reader) = &reader {
+            for candidate in &*chunk {
+                reader.prefetch(candidate.key.as_u128());
+            }
+        }
+        for candidate in chunk.drain(..) {
+            self.judge_one(page, candidate, reader.as_ref(), tally, admission);
+        }
+        drop(reader);
+        self.recent.grow_if_full();
+        if let Some(known) = &self.known {
+            // What was certain so far is what the cache should be certain of from here on.
+            known.grow_if_full(|key| self.recent.insert(key));
+        }
+    }
+
+    /// Drops the candidates that the cache knows.
+    fn drop_recent(&self, chunk: &mut Vec<Candidate>, tally: &mut PageTally) {
+        let recent = self.recent.read();
+        for candidate in &*chunk {
+            recent.prefetch(candidate.key.as_u128());
+        }
+        chunk.retain(|candidate| {
+            let is_recent = recent.contains(candidate.key.as_u128());
+            tally.duplicates.cache += u64::from(is_recent);
+            !is_recent
+        });
+    }
+
+    /// Takes one candidate that the cache did not know through the tiers that follow.
+    fn judge_one(
+        &self,
+        page: PageToken,
         candidate: Candidate,
+        reader: Option<&Reader<'_>>,
         tally: &mut PageTally,
         admission: &mut Admission,
     ) {
         let key = candidate.key;
-        if self.recent.contains(key) {
-            tally.duplicates.cache += 1;
-            return;
-        }
         let answer = self.unwritten.enter(key, page, || {
-            self.filter
-                .check_and_insert(key.as_u128())
-                .then(|| self.claim())
+            let known = reader.map(|reader| reader.check_and_insert(key.as_u128()));
+            match known {
+                Some(filter::Answer::New) => Claim::New(self.claim()),
+                Some(filter::Answer::Present) => Claim::Seen,
+                Some(filter::Answer::Claimed) if self.mode == SeenMode::Bloom => Claim::Seen,
+                Some(filter::Answer::Claimed) | None => Claim::Suspect,
+            }
         });
         match answer {
             Answer::Fresh(sequence) => {
-                // Not durable yet, but what a hit relies on is below the sequence that the page depends on.
-                self.recent.insert(key);
+                if reader.is_some_and(|reader| !reader.is_exact()) {
+                    // Not durable yet, but what a hit relies on is below the sequence that the page depends on.
+                    self.recent.read().insert(key.as_u128());
+                }
                 admission.fresh.push(queued(candidate, sequence));
+            }
+            Answer::Seen if reader.is_some_and(Reader::is_exact) => tally.duplicates.exact += 1,
+            Answer::Seen => {
+                self.recent.read().insert(key.as_u128());
+                tally.duplicates.filter += 1;
             }
             Answer::Suspect => {
                 admission.waits += 1;
@@ -199,7 +296,7 @@ impl SeenTest {
             debug_assert!(false, "settled {} which is no suspect", suspect.url);
             return Settled::default();
         };
-        self.recent.insert(key);
+        self.recent.insert(key.as_u128());
         Settled {
             note: sequence.map(|sequence| queued(suspect, sequence)),
             released,
@@ -219,12 +316,13 @@ impl SeenTest {
     pub fn stats(&self) -> SeenStats {
         let in_flight = self.unwritten.counts();
         SeenStats {
-            filter_expected_count: self.filter.expected_count(),
-            filter_target_rate: self.filter.target_rate(),
-            filter_bytes: self.filter.size_bytes(),
-            filter_item_count: self.filter.item_count(),
-            filter_fill: self.filter.fill(),
-            filter_predicted_rate: self.filter.predicted_rate(),
+            mode: self.mode,
+            filter: self
+                .known
+                .as_ref()
+                .map(GrowingFilter::stats)
+                .unwrap_or_default(),
+            cache_bytes: self.recent.size_bytes(),
             suspect_count: in_flight.suspects,
             unwritten_count: in_flight.notes,
             next_sequence: self.next_sequence.load(Relaxed),

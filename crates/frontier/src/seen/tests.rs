@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
-use types::{Candidate, Canonicalizer, KeySeed, RejectReason, Via};
+use types::{Candidate, Canonicalizer, DuplicateCounts, KeySeed, RejectReason, Via};
 
 use super::*;
 use crate::{ScopeConfig, ScopeRule};
@@ -42,11 +42,17 @@ fn scope() -> Scope {
 }
 
 fn seen_test(cache_bytes: usize) -> SeenTest {
+    with_mode(SeenMode::BloomStore, cache_bytes)
+}
+
+/// A seen test with a filter from the first key on.
+fn with_mode(mode: SeenMode, cache_bytes: usize) -> SeenTest {
     let config = SeenConfig {
-        expected_urls: 1_000,
+        mode,
         false_positive_rate: 0.001,
-        fixed_filter_urls: None,
+        fixed_filter_urls: Some(1_000),
         cache_bytes,
+        ..SeenConfig::default()
     };
     SeenTest::new(&config, 100).unwrap()
 }
@@ -199,4 +205,116 @@ fn loading_takes_any_number_of_keys() {
         (admission.fresh.len(), admission.suspects.len()),
         (0, 2_500)
     );
+}
+
+/// A seen test of a small crawl, sized for a few keys.
+fn small(mode: SeenMode) -> SeenTest {
+    let config = SeenConfig {
+        mode,
+        expected_urls: 1_000,
+        cache_bytes: 1 << 20,
+        ..SeenConfig::default()
+    };
+    SeenTest::new(&config, 0).unwrap()
+}
+
+fn numbered(numbers: std::ops::Range<u32>) -> Vec<Candidate> {
+    numbers
+        .map(|number| candidate(&number.to_string()))
+        .collect()
+}
+
+#[test]
+fn a_small_crawl_has_no_suspects_and_the_switch_to_the_filter_hardly_any() {
+    let seen = small(SeenMode::BloomStore);
+    let offer = |numbers: std::ops::Range<u32>| {
+        let mut tally = PageTally::default();
+        let admission = seen.admit(FIRST, numbered(numbers), &scope(), &mut tally);
+        // The store has them at once.
+        seen.noted(admission.fresh.iter().map(|note| note.key));
+        (
+            admission.fresh.len(),
+            admission.suspects.len(),
+            tally.duplicates,
+        )
+    };
+    assert_eq!(offer(0..9_000), (9_000, 0, DuplicateCounts::default()));
+    let (fresh_count, suspect_count, duplicates) = offer(5_000..10_000);
+    assert_eq!(
+        (fresh_count, suspect_count, duplicates.exact),
+        (1_000, 0, 4_000)
+    );
+    assert!(seen.stats().filter.is_exact);
+    offer(10_000..10_001);
+    assert!(!seen.stats().filter.is_exact);
+    let (fresh_count, suspect_count, duplicates) = offer(0..10_001);
+    assert_eq!(fresh_count, 0);
+    // Sets of the cache that had more than six of them lost one.
+    assert!(
+        suspect_count < 300 && duplicates.cache > 9_700,
+        "{duplicates:?}"
+    );
+}
+
+#[test]
+fn the_filter_alone_asks_nothing_and_loses_what_it_wrongly_claims() {
+    let seen = with_mode(SeenMode::Bloom, 1 << 14);
+    let url = candidate("new");
+    seen.load(&[url.key]);
+    for (token, expected) in [(FIRST, (1, 0)), (SECOND, (0, 1))] {
+        let mut tally = PageTally::default();
+        let admission = seen.admit(token, vec![url.clone()], &scope(), &mut tally);
+        assert!(admission.fresh.is_empty() && admission.suspects.is_empty());
+        let duplicates = tally.duplicates;
+        assert_eq!((duplicates.filter, duplicates.cache), expected);
+    }
+}
+
+#[test]
+fn the_store_alone_is_asked_about_every_link_but_repeats_and_those_in_flight() {
+    let seen = with_mode(SeenMode::Store, 1 << 14);
+    let mut tally = PageTally::default();
+    let offered = candidates(&["a", "a", "b"]);
+    let mut admission = seen.admit(FIRST, offered, &scope(), &mut tally);
+    assert_eq!((admission.suspects.len(), tally.duplicates.in_page), (2, 1));
+    let settled = seen.settle(admission.suspects.remove(0), Verdict::FalsePositive);
+    assert_eq!(paths(settled.note.as_slice()), [("/a", 100)]);
+    let mut tally = PageTally::default();
+    let second = seen.admit(SECOND, candidates(&["a", "b"]), &scope(), &mut tally);
+    assert_eq!((second.waits, tally.duplicates.unwritten), (1, 2));
+    seen.noted([candidate("a").key]);
+    let third = seen.admit(PageToken(3), candidates(&["a"]), &scope(), &mut tally);
+    assert_eq!(third.suspects.len(), 1, "no cache remembers it");
+    assert_eq!(seen.stats().filter, FilterStats::default());
+}
+
+#[test]
+fn a_snapshot_comes_back_unless_other_sizes_are_asked_for() {
+    let seen = small(SeenMode::BloomStore);
+    let keys: Vec<UrlKey> = numbered(0..20_000).iter().map(|url| url.key).collect();
+    seen.load(&keys);
+    let mut bytes = Vec::new();
+    assert!(seen.save(b"label", &mut bytes).unwrap());
+    let resume = |mode, expected_urls| {
+        let config = SeenConfig {
+            mode,
+            expected_urls,
+            ..SeenConfig::default()
+        };
+        let (_, filter) = GrowingFilter::load(&mut &bytes[..]).unwrap();
+        SeenTest::resume(&config, filter, 7).unwrap()
+    };
+    let resumed = resume(SeenMode::BloomStore, 1_000).unwrap();
+    assert_eq!(resumed.stats().next_sequence, 7);
+    assert_eq!(resumed.stats().filter, seen.stats().filter);
+    let mut tally = PageTally::default();
+    let admission = resumed.admit(FIRST, numbered(0..20_000), &scope(), &mut tally);
+    assert!(admission.fresh.is_empty());
+    assert!(
+        resume(SeenMode::BloomStore, 1_001).is_none(),
+        "it was made for fewer"
+    );
+    assert!(resume(SeenMode::Exact, 1_000).is_none());
+    let unknowing = with_mode(SeenMode::Store, 0);
+    assert!(!unknowing.save(b"", &mut Vec::new()).unwrap());
 }

@@ -32,6 +32,17 @@ enum Entry {
     Suspect(Vec<PageToken>),
 }
 
+/// What is known of a key that the table does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// It is certainly new, and its note has this sequence.
+    New(u64),
+    /// The store has to say.
+    Suspect,
+    /// It is taken as seen.
+    Seen,
+}
+
 /// What the table says of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -39,6 +50,8 @@ pub(super) enum Answer {
     Fresh(u64),
     /// It was entered as a suspect, the page as the first to wait for it.
     Suspect,
+    /// It is taken as seen, and was not entered.
+    Seen,
     /// It is there as a note.
     KnownNote,
     /// It is there as a suspect, and the page now waits for it too.
@@ -59,13 +72,12 @@ impl Unwritten {
         }
     }
 
-    /// Enters a key unless it is there. `claim`, called under the lock, says whether it is certainly new: `Some` with
-    /// the sequence of its note, or `None` for a suspect.
+    /// Enters a key unless it is there, or seen. `claim`, called under the lock, says what is known of it.
     pub(super) fn enter(
         &self,
         key: UrlKey,
         page: PageToken,
-        claim: impl FnOnce() -> Option<u64>,
+        claim: impl FnOnce() -> Claim,
     ) -> Answer {
         let mut shard = self.shard(key);
         let shard = &mut *shard;
@@ -77,16 +89,18 @@ impl Unwritten {
                     Answer::KnownSuspect
                 }
             },
-            Slot::Vacant(slot) => {
-                if let Some(sequence) = claim() {
+            Slot::Vacant(slot) => match claim() {
+                Claim::New(sequence) => {
                     slot.insert(Entry::Note);
                     Answer::Fresh(sequence)
-                } else {
+                }
+                Claim::Suspect => {
                     slot.insert(Entry::Suspect(vec![page]));
                     shard.suspects_count += 1;
                     Answer::Suspect
                 }
-            }
+                Claim::Seen => Answer::Seen,
+            },
         }
     }
 
@@ -184,8 +198,11 @@ mod tests {
     #[test]
     fn a_note_is_known_until_it_is_removed() {
         let table = Unwritten::new();
-        assert_eq!(table.enter(KEY, FIRST, || Some(9)), Answer::Fresh(9));
-        assert_eq!(table.enter(KEY, SECOND, || Some(10)), Answer::KnownNote);
+        assert_eq!(table.enter(KEY, FIRST, || Claim::New(9)), Answer::Fresh(9));
+        assert_eq!(
+            table.enter(KEY, SECOND, || Claim::New(10)),
+            Answer::KnownNote
+        );
         assert_eq!(table.settle(KEY, || None), None);
         assert_eq!(
             table.counts(),
@@ -199,10 +216,20 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_seen_is_not_entered() {
+        let table = Unwritten::new();
+        assert_eq!(table.enter(KEY, FIRST, || Claim::Seen), Answer::Seen);
+        assert_eq!(table.counts(), InFlight::default());
+    }
+
+    #[test]
     fn a_suspect_gathers_waiters_and_outlives_remove_note() {
         let table = Unwritten::new();
-        assert_eq!(table.enter(KEY, FIRST, || None), Answer::Suspect);
-        assert_eq!(table.enter(KEY, SECOND, || Some(1)), Answer::KnownSuspect);
+        assert_eq!(table.enter(KEY, FIRST, || Claim::Suspect), Answer::Suspect);
+        assert_eq!(
+            table.enter(KEY, SECOND, || Claim::New(1)),
+            Answer::KnownSuspect
+        );
         table.remove_note(KEY);
         assert_eq!(
             table.counts(),
@@ -222,6 +249,9 @@ mod tests {
                 suspects: 0
             }
         );
-        assert_eq!(table.enter(KEY, FIRST, || None), Answer::KnownNote);
+        assert_eq!(
+            table.enter(KEY, FIRST, || Claim::Suspect),
+            Answer::KnownNote
+        );
     }
 }

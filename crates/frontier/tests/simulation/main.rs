@@ -9,7 +9,7 @@ mod web;
 use std::{panic, time::Duration};
 
 use fastrand::Rng;
-use frontier::{SeenConfig, WorkbenchConfig};
+use frontier::{SeenConfig, SeenMode, WorkbenchConfig};
 use types::Disposition;
 
 use crate::{
@@ -55,10 +55,14 @@ fn simulate(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let mut config = draw_config(&mut rng);
     let sizes = SeenConfig {
-        expected_urls: 1_000,
-        false_positive_rate: 0.01,
+        mode: match rng.u8(..8) {
+            0 => SeenMode::Exact,
+            1 => SeenMode::Store,
+            _ => SeenMode::BloomStore,
+        },
         fixed_filter_urls: rng.bool().then(|| rng.u64(1..60)),
         cache_bytes: if rng.bool() { 0 } else { 1 << 10 },
+        ..SeenConfig::default()
     };
     let mut web = Web::draw(&mut rng, config.attempts_max);
     let truth = web.walk(config.obey_robots);

@@ -10,6 +10,8 @@
 //! 64 MiB (the engine's default), memtables of 8 MiB and filters not pinned, the first took more than 42 CPU-s.
 
 mod codec;
+#[cfg(feature = "testing")]
+mod fill;
 mod layout;
 
 use std::{
@@ -22,6 +24,8 @@ use std::{
 use fjall::{Database, PersistMode, Readable, Snapshot};
 use types::{Host, KeySeed, QueuePosition, QueuedUrl, UrlKey};
 
+#[cfg(feature = "testing")]
+pub use self::fill::create_with_keys;
 use self::layout::{Keyspaces, META_NEXT_SEQUENCE, META_PROGRESS};
 use crate::{
     CommitBatch, CrawlIdentity, OpenedStore, Store, StoreCounters, StoreError, counters::CallTally,

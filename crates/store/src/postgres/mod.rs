@@ -4,6 +4,7 @@
 //! The session that commits holds an advisory lock on the schema, so a pooler in front of the server has to pool by
 //! session. A connection that was lost is remade by the next call.
 
+mod copied;
 mod failure;
 mod lane;
 mod param;

@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use tokio_postgres::{Error, Row, binary_copy::BinaryCopyOutStream, types::Type};
 use types::{Host, QueuePosition, QueuedUrl, UrlKey};
 
-use super::{failure::failure, lane::Session, param::KeyParam};
+use super::{copied::CopiedKeys, failure::failure, lane::Session, param::KeyParam};
 use crate::{
     StoreError,
     stored::{StoredEntry, host_of, without_nul},
@@ -176,23 +176,21 @@ pub(super) async fn scan_keys(
     session: &Session,
     each: &mut dyn FnMut(&[UrlKey]),
 ) -> Result<u64, StoreError> {
-    let stream = session.client.copy_out(COPY_KEYS).await.map_err(sql)?;
-    let mut rows = pin!(BinaryCopyOutStream::new(stream, &[Type::UUID]));
+    let mut chunks = pin!(session.client.copy_out(COPY_KEYS).await.map_err(sql)?);
+    let mut copied = CopiedKeys::new();
     let mut keys = Vec::with_capacity(SCAN_KEYS_MAX);
     let mut count = 0;
-    while let Some(row) = rows.try_next().await.map_err(sql)? {
-        keys.push(
-            row.try_get::<KeyParam>(0)
-                .map_err(|error| damaged(&error))?
-                .0,
-        );
-        count += 1;
-        if keys.len() == SCAN_KEYS_MAX {
+    while let Some(chunk) = chunks.try_next().await.map_err(sql)? {
+        copied.take(&chunk, &mut keys)?;
+        if keys.len() >= SCAN_KEYS_MAX {
+            count += keys.len() as u64;
             each(&keys);
             keys.clear();
         }
     }
+    copied.finish()?;
     if !keys.is_empty() {
+        count += keys.len() as u64;
         each(&keys);
     }
     Ok(count)
