@@ -1,1 +1,4 @@
-//! Benchmarks of the workspace; each file under `benches/` is one.
+//! What the benchmarks share; each file or folder under `benches/` is one.
+
+pub mod measure;
+pub mod seen_test;
