@@ -56,7 +56,7 @@ impl Display {
     /// Shows the vital signs of now, unless that was just done, and says so when the filter has grown.
     pub(crate) fn update(&mut self, progress: &Progress, printer: &Printer) {
         let before = self.slice_count.replace(progress.filter_slice_count);
-        if before.is_some_and(|before| before > 0 && progress.filter_slice_count > before) {
+        if before.is_some_and(|before| progress.filter_slice_count > before.max(1)) {
             self.message(&grown(progress), printer);
         }
         self.show(printer, || live_block(progress), || plain_line(progress));
@@ -66,7 +66,7 @@ impl Display {
     pub(crate) fn rebuilding(&mut self, key_count: u64, expected_count: u64, printer: &Printer) {
         let line = || {
             format!(
-                "rebuilding the filter from the store: {} of {} URLs ({})",
+                "reading the keys of the store: {} of {} URLs ({})",
                 grouped(key_count),
                 grouped(expected_count),
                 percent_of(key_count, expected_count)
@@ -211,7 +211,7 @@ fn filter_text(progress: &Progress) -> String {
 /// Returns the word on a filter that has grown.
 fn grown(progress: &Progress) -> String {
     format!(
-        "the filter grew, now {} slices: there are more URLs than --expected-urls says; false positives stay below the rate asked for (now {} by the formula), but look-ups take longer",
+        "the filter grew, now {} slices: over 80 % of --expected-urls are known; false positives stay below the rate asked for (now {} by the formula), but look-ups take longer",
         progress.filter_slice_count,
         percent(progress.filter_predicted_rate)
     )

@@ -55,7 +55,7 @@ pub struct CrawlConfig {
     pub fixed_filter_urls: Option<u64>,
     /// The most memory of the recent-key cache, in bytes (64 for six keys).
     pub cache_bytes: usize,
-    /// Whether the filter asks for huge pages.
+    /// Whether filter and cache ask for huge pages.
     pub huge_pages: bool,
     /// How URLs are made canonical.
     pub canonical: CanonicalOptions,

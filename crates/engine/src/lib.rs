@@ -34,4 +34,5 @@ pub use crate::{
     error::{EngineError, ErrorKind},
     progress::{OpeningEvent, Progress},
     report::{FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport},
+    snapshot::SNAPSHOT_FILE,
 };

@@ -167,7 +167,8 @@ fn check_identity(
 }
 
 /// Refuses a store that holds less, or more, than its own accounts say: to go on with it would lose URLs, or fetch them
-/// twice, without a word.
+/// twice, without a word. Where the filter came from its snapshot the keys were not read, and `key_count` is what the
+/// accounts say themselves.
 fn check_holdings(
     saved: &SavedProgress,
     key_count: u64,

@@ -253,8 +253,8 @@ impl Run {
         Ok(self.report(outcome, saved))
     }
 
-    /// Keeps the filter for the next run, if all that it knows is in the store. What is known exactly is small, and
-    /// read from the store quickly enough.
+    /// Keeps the filter for the next run, if all that it knows is in the store. Keys that are held exactly are not kept
+    /// twice: those of a small crawl are read from the store quickly enough.
     fn keep_snapshot(&self, saved: &SavedProgress) -> Result<(), EngineError> {
         let data = &self.config.data;
         let stats = self.seen.stats();

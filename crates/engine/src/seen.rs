@@ -1,5 +1,7 @@
 //! The seen test of a crawl that is opened: read from its snapshot, or rebuilt from the store.
 
+use std::path::Path;
+
 use frontier::{SeenConfig, SeenTest};
 use store::Store;
 
@@ -38,12 +40,19 @@ pub(crate) fn open(
                 });
             }
             let why = "was made under other settings of the seen test";
-            observer(OpeningEvent::Notice(snapshot::refusal(why)));
+            refuse(&config.data, snapshot::refusal(why), observer);
         }
         Ok(None) => {}
-        Err(notice) => observer(OpeningEvent::Notice(notice)),
+        Err(notice) => refuse(&config.data, notice, observer),
     }
     rebuild(seen_config, store, wanted, observer)
+}
+
+/// Removes a snapshot that is not used, so that no later state of the store can come to look like the one it is of.
+fn refuse(data: &Path, notice: String, observer: &mut dyn FnMut(OpeningEvent)) {
+    // What cannot be removed now is replaced, or refused again.
+    drop(snapshot::remove(data));
+    observer(OpeningEvent::Notice(notice));
 }
 
 fn seen_config(config: &CrawlConfig) -> SeenConfig {

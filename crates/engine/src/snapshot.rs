@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{EngineError, folder::sync_folder};
 
 /// The name of the snapshot within the data folder.
-pub(crate) const SNAPSHOT_FILE: &str = "filter.snapshot";
+pub const SNAPSHOT_FILE: &str = "filter.snapshot";
 
 /// What a snapshot is of; JSON in its label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,10 +81,14 @@ pub(crate) fn load(data: &Path, wanted: &SnapshotLabel) -> Result<Option<Growing
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(refusal(&format!("cannot be opened: {error}"))),
     };
-    let (label, filter) = GrowingFilter::load(&mut BufReader::new(file))
-        .map_err(|error| refusal(&error.to_string()))?;
-    match wanted.difference(&label) {
-        None => Ok(Some(filter)),
+    let mut difference = None;
+    let filter = GrowingFilter::load_if(&mut BufReader::new(file), |label| {
+        difference = wanted.difference(label);
+        difference.is_none()
+    })
+    .map_err(|error| refusal(&error.to_string()))?;
+    match difference {
+        None => Ok(filter),
         Some(difference) => Err(refusal(difference)),
     }
 }

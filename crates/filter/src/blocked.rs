@@ -16,9 +16,12 @@ use crate::{
 /// The most memory that a filter may take: 1 TiB.
 pub const SIZE_BYTES_MAX: u64 = 1 << 40;
 
-/// Keys of a batch whose lines are fetched at a time: enough to keep the memory busy, few enough for the first-level
-/// cache.
+/// Keys that a growing filter takes at a time, before it looks whether it is full: those of a usual page.
 pub(crate) const BATCH_KEYS: usize = 64;
+
+/// Keys of a batch whose lines are on their way from memory at a time: enough to keep the memory busy, few enough for the
+/// first-level cache.
+const AHEAD_KEYS: usize = 32;
 
 /// Groups of lines with counters of their own, so that threads seldom meet at one.
 const STRIPES: usize = 16;
@@ -163,14 +166,12 @@ impl Filter {
     /// Panics when the slices differ in length.
     pub fn check_and_insert_batch(&self, keys: &[u128], is_new: &mut [bool]) {
         assert_eq!(keys.len(), is_new.len(), "a batch has one answer a key");
-        let mut probes = [Probe::default(); BATCH_KEYS];
-        for (keys, is_new) in keys.chunks(BATCH_KEYS).zip(is_new.chunks_mut(BATCH_KEYS)) {
-            let probes = self.fetch(keys, &mut probes);
-            let mut added = Added::default();
-            for (probe, is_new) in probes.iter().zip(is_new) {
-                *is_new = self.insert(*probe, &mut added);
-            }
-            self.count(probes[0].line, added);
+        let mut added = Added::default();
+        self.for_each_fetched(keys, |index, probe| {
+            is_new[index] = self.insert(probe, &mut added);
+        });
+        if let Some(key) = keys.first() {
+            self.count(self.lines.index_of(*key), added);
         }
     }
 
@@ -189,13 +190,9 @@ impl Filter {
     /// Panics when the slices differ in length.
     pub fn contains_batch(&self, keys: &[u128], has: &mut [bool]) {
         assert_eq!(keys.len(), has.len(), "a batch has one answer a key");
-        let mut probes = [Probe::default(); BATCH_KEYS];
-        for (keys, has) in keys.chunks(BATCH_KEYS).zip(has.chunks_mut(BATCH_KEYS)) {
-            let probes = self.fetch(keys, &mut probes);
-            for (probe, has) in probes.iter().zip(has) {
-                *has = line::contains(self.lines.line(probe.line), probe.pattern);
-            }
-        }
+        self.for_each_fetched(keys, |index, probe| {
+            has[index] = line::contains(self.lines.line(probe.line), probe.pattern);
+        });
     }
 
     /// Begins to bring the line of a key into the processor's cache, for a caller that has work to do before it asks.
@@ -285,21 +282,33 @@ impl Filter {
         }
     }
 
-    /// Locates keys, at most [`BATCH_KEYS`], and begins to fetch their lines.
+    /// Hands each key to `act`, in order, with its line on the way from memory for as long as [`AHEAD_KEYS`] keys take.
     #[inline]
-    fn fetch<'a>(&self, keys: &[u128], probes: &'a mut [Probe; BATCH_KEYS]) -> &'a [Probe] {
-        for (probe, key) in probes.iter_mut().zip(keys) {
-            *probe = self.probe(*key);
+    fn for_each_fetched(&self, keys: &[u128], mut act: impl FnMut(usize, Probe)) {
+        let mut probes = [Probe::default(); AHEAD_KEYS];
+        let fetch = |key: u128| {
+            let probe = self.probe(key);
             self.lines.prefetch(probe.line);
+            probe
+        };
+        for (probe, key) in probes.iter_mut().zip(keys) {
+            *probe = fetch(*key);
         }
-        &probes[..keys.len()]
+        for index in 0..keys.len() {
+            let place = &mut probes[index % AHEAD_KEYS];
+            let probe = *place;
+            if let Some(later) = keys.get(index + AHEAD_KEYS) {
+                *place = fetch(*later);
+            }
+            act(index, probe);
+        }
     }
 
     #[inline]
     fn insert(&self, probe: Probe, added: &mut Added) -> bool {
         let bit_count = line::insert(self.lines.line(probe.line), probe.pattern);
         added.item_count += u64::from(bit_count > 0);
-        added.bit_count += u64::from(bit_count);
+        added.bit_count += bit_count;
         bit_count > 0
     }
 }

@@ -1,4 +1,4 @@
-//! The exact set that stands in for the filter while a filter would take more memory than its keys do.
+//! The exact set that stands in for the filter while there are few keys.
 
 use std::{
     collections::HashSet,

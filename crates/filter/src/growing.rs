@@ -9,7 +9,7 @@ use std::{
     cell::Cell,
     fmt,
     sync::{
-        OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -35,7 +35,7 @@ pub enum Exact {
     /// beyond 250,000.
     #[default]
     Small,
-    /// Always: there is no filter. Memory is about 30 bytes a key.
+    /// Always: there is no filter. Memory is 19 to 39 bytes a key.
     Always,
     /// Never.
     Never,
@@ -117,8 +117,12 @@ pub struct FilterStats {
 pub struct GrowingFilter {
     config: GrowthConfig,
     stage: RwLock<Stage>,
-    /// Keys that were entered without being offered: each was new.
+    /// The most keys that are held exactly.
+    exact_count_max: u64,
+    /// The first so many keys were certain to be new: held exactly at first, or entered without being offered.
     entered_count: AtomicU64,
+    /// Held by the one thread that makes it grow.
+    growth: Mutex<()>,
     /// Why growth failed, so that not every batch tries again.
     growth_error: OnceLock<FilterError>,
 }
@@ -130,7 +134,8 @@ pub(crate) enum Stage {
 }
 
 /// The right to ask for keys one by one while nothing grows. Keep it for a batch, not for longer, and call
-/// [`GrowingFilter::grow_if_full`] afterwards.
+/// [`GrowingFilter::grow_if_full`] afterwards: a thread that calls a method of the filter itself while it has one may wait
+/// for ever.
 pub struct Reader<'a> {
     pub(crate) stage: RwLockReadGuard<'a, Stage>,
     added: Cell<Added>,
@@ -183,9 +188,11 @@ impl GrowingFilter {
         Ok(Self::from_parts(*config, stage, 0))
     }
 
-    pub(crate) const fn from_parts(config: GrowthConfig, stage: Stage, entered_count: u64) -> Self {
+    pub(crate) fn from_parts(config: GrowthConfig, stage: Stage, entered_count: u64) -> Self {
         Self {
             config,
+            exact_count_max: config.exact_count_max(),
+            growth: Mutex::new(()),
             stage: RwLock::new(stage),
             entered_count: AtomicU64::new(entered_count),
             growth_error: OnceLock::new(),
@@ -240,9 +247,27 @@ impl GrowingFilter {
     pub fn enter(&self, keys: &[u128]) {
         let mut answers = [Answer::default(); BATCH_KEYS];
         for keys in keys.chunks(BATCH_KEYS) {
-            self.check_and_insert_batch(keys, &mut answers[..keys.len()]);
+            let was_exact = self.read().is_exact();
+            let answers = &mut answers[..keys.len()];
+            self.check_and_insert_batch(keys, answers);
+            // Those of an exact set are counted when it turns into a filter.
+            if !was_exact {
+                self.count_entered(answers);
+            }
         }
-        self.entered_count.fetch_add(keys.len() as u64, Relaxed);
+    }
+
+    fn count_entered(&self, answers: &[Answer]) {
+        let new_count = answers
+            .iter()
+            .filter(|answer| **answer == Answer::New)
+            .count();
+        self.entered_count.fetch_add(new_count as u64, Relaxed);
+    }
+
+    /// Takes all keys that are there as certain, so that [`FilterStats::expected_lost`] speaks of those to come.
+    pub fn forget_lost(&self) {
+        self.entered_count.store(self.stats().item_count, Relaxed);
     }
 
     /// Gives the right to ask for keys one by one.
@@ -260,12 +285,14 @@ impl GrowingFilter {
     ///
     /// When an exact set turns into a filter, `moved` is called with each of its keys, for whoever wants to remember which
     /// keys were certain. Where memory for growth is refused all goes on as it is; [`FilterStats::growth_error`] says so.
-    pub fn grow_if_full(&self, mut moved: impl FnMut(u128)) -> bool {
+    pub fn grow_if_full(&self, moved: impl FnMut(u128)) -> bool {
         if !self.is_due(&self.read().stage) {
             return false;
         }
-        // The next slice is made before the others are kept waiting.
+        // One thread grows, and those that come by wait for it: went they on, they would fill what is full already.
+        let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match &*self.read().stage {
+            stage if !self.is_due(stage) => return false,
             Stage::Exact(keys) => Slice::first(&self.config, keys.count()),
             Stage::Slices(slices) => Slice::next(&self.config, slices),
         };
@@ -276,23 +303,26 @@ impl GrowingFilter {
                 return false;
             }
         };
+        let keys = self.push(next);
+        keys.into_iter().for_each(moved);
+        true
+    }
+
+    /// Adds a slice, and returns the keys of the exact set whose place it takes.
+    fn push(&self, next: Slice) -> Vec<u128> {
+        let mut keys = Vec::new();
         let mut stage = self.stage.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been faster.
-        if !self.is_due(&stage) {
-            return false;
-        }
         match &mut *stage {
             Stage::Slices(slices) => slices.push(next),
-            Stage::Exact(keys) => {
-                self.entered_count.fetch_add(keys.count(), Relaxed);
-                keys.for_each(|key| {
-                    next.filter.check_and_insert(key);
-                    moved(key);
-                });
+            Stage::Exact(exact) => {
+                exact.for_each(|key| keys.push(key));
+                let mut is_new = vec![false; keys.len()];
+                next.filter.check_and_insert_batch(&keys, &mut is_new);
+                self.entered_count.store(next.filter.item_count(), Relaxed);
                 *stage = Stage::Slices(vec![next]);
             }
         }
-        true
+        keys
     }
 
     /// Returns size, content and quality; each figure is right by itself, together they are of about one moment.
@@ -330,7 +360,7 @@ impl GrowingFilter {
 
     fn is_due(&self, stage: &Stage) -> bool {
         let is_full = match stage {
-            Stage::Exact(keys) => keys.count() > self.config.exact_count_max(),
+            Stage::Exact(keys) => keys.count() > self.exact_count_max,
             Stage::Slices(slices) => {
                 self.config.grows
                     && slices

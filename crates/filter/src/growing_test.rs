@@ -145,6 +145,42 @@ fn what_it_expects_to_have_lost_is_what_was_lost() {
 }
 
 #[test]
+fn keys_that_were_entered_while_they_were_held_exactly_are_certain_and_the_others_are_not() {
+    let filter = growing(20_000, Exact::Small);
+    let keys = keys(200_000, 5);
+    let (entered, offered) = keys.split_at(9_000);
+    filter.enter(entered);
+    let lost = count(&offer(&filter, offered), Answer::Claimed);
+    let lost = f64::from(u32::try_from(lost).expect("few"));
+    let expected = filter.stats().expected_lost;
+    assert!(
+        (lost - expected).abs() < 5.0 * expected.sqrt() + 5.0,
+        "{lost} of {expected}"
+    );
+    filter.forget_lost();
+    assert!(filter.stats().expected_lost < 0.01);
+}
+
+#[test]
+fn threads_that_find_it_full_together_add_one_slice() {
+    for exact in [Exact::Small, Exact::Never] {
+        let filter = growing(20_000, exact);
+        let keys = keys(40_000, 6);
+        std::thread::scope(|scope| {
+            for part in keys.chunks(5_000) {
+                let filter = &filter;
+                scope.spawn(move || offer(filter, part));
+            }
+        });
+        let stats = filter.stats();
+        // Full at 16,000 and at 40,000.
+        assert!((2..=3).contains(&stats.slice_count), "{stats:?}");
+        assert!(stats.predicted_rate < 0.01, "{stats:?}");
+        assert_eq!(count(&offer(&filter, &keys), Answer::Claimed), keys.len());
+    }
+}
+
+#[test]
 fn entered_keys_are_there_and_count_as_not_lost() {
     let filter = growing(100_000, Exact::Never);
     let keys = keys(150_000, 4);

@@ -2,8 +2,8 @@
 //!
 //! - [`Filter`] has a fixed size. A key touches one cache line of it: its low half chooses the line, its high half one bit
 //!   in each of the line's eight words. A lock in the line makes "new" an answer that each key gets at most once.
-//! - [`GrowingFilter`] begins as an exact set, turns into a filter when that takes less memory, and grows by slices; it can
-//!   be saved and loaded.
+//! - [`GrowingFilter`] begins as an exact set, turns into a filter while that is still small, and grows by slices; it can be
+//!   saved and loaded.
 //! - [`RecentKeys`] answers exactly for the keys that were used last.
 //!
 //! Keys must be hashes: uniform in their low 120 bits. The top 8 bits may be anything, such as the number of a partition.

@@ -77,25 +77,22 @@ pub(crate) fn contains(line: &Line, pattern: Pattern) -> bool {
 /// and set under the lock, so whoever comes second finds them set. A call that finds all bits set without the lock may
 /// overtake the one that is setting them; that one still returns more than 0.
 #[inline]
-pub(crate) fn insert(line: &Line, pattern: Pattern) -> u32 {
+pub(crate) fn insert(line: &Line, pattern: Pattern) -> u64 {
     if contains(line, pattern) {
         return 0;
     }
     let first_word = lock(line);
-    let mut added_count = 0;
+    let mut had_count = first_word >> pattern.place(0) & 1;
     for (index, word) in line.iter().enumerate().skip(1) {
         // Only the holder of the lock writes these words, so load and store need not be one step.
         let old = word.load(Relaxed);
-        let new = old | pattern.bit(index);
-        word.store(new, Relaxed);
-        added_count += u32::from(new != old);
+        had_count += old >> pattern.place(index) & 1;
+        word.store(old | pattern.bit(index), Relaxed);
     }
-    let bit = pattern.bit(0);
-    added_count += u32::from(first_word & bit == 0);
     // Sets the bit of word 0 and gives the lock back. Nobody else can have changed the word meanwhile: those who wait
     // only read it.
-    line[0].store(first_word | bit, Release);
-    added_count
+    line[0].store(first_word | pattern.bit(0), Release);
+    WORDS as u64 - had_count
 }
 
 /// Returns word `index` of a line without the lock, for a copy of it.

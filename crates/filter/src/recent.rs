@@ -1,9 +1,9 @@
 //! The recent-key cache: an exact, bounded set of the keys that were used last.
 
 use std::sync::{
-    PoisonError, RwLock, RwLockReadGuard,
+    Mutex, PoisonError, RwLock, RwLockReadGuard,
     atomic::{
-        AtomicU64 as Counter,
+        AtomicBool, AtomicU64 as Counter,
         Ordering::{Acquire, Relaxed, Release},
     },
 };
@@ -23,7 +23,7 @@ const UPPER_WORDS: [usize; 2] = [6, 7];
 /// The lock: whoever turns it from 0 to 1 is the only one to read and write the set until it stores the word without it.
 const LOCK: u64 = 1 << 63;
 
-/// A cache begins with at most this many sets, 64 KiB.
+/// A cache begins with at most this many sets, 64 KiB, unless it may double no more often.
 const SETS_AT_FIRST: usize = 1_024;
 
 /// A cache doubles at most this often: each time takes one bit from what tells keys apart.
@@ -44,6 +44,11 @@ pub struct RecentKeys {
     /// Sets at first.
     base_count: usize,
     doublings_max: u32,
+    pages: Pages,
+    /// Held by the one thread that makes it grow.
+    growth: Mutex<()>,
+    /// Whether memory for growth was refused, so that not every batch tries again.
+    is_refused: AtomicBool,
 }
 
 /// The sets at a size.
@@ -83,12 +88,13 @@ const EMPTY: Tag = Tag { upper: 0, lower: 0 };
 type Set = [Tag; WAYS];
 
 impl RecentKeys {
-    /// Makes an empty cache that grows to at most `bytes_max` bytes; below 128 it holds nothing.
+    /// Makes an empty cache that grows to at most `bytes_max` bytes; below 128 it holds nothing. While it doubles, the half
+    /// that it had is held too.
     ///
     /// # Errors
     ///
     /// Fails when the system does not give the memory of its first size.
-    pub fn new(bytes_max: usize) -> Result<Self, FilterError> {
+    pub fn new(bytes_max: usize, pages: Pages) -> Result<Self, FilterError> {
         // The memory of the lines is that of one line more.
         let sets_max = (bytes_max / size_of::<Line>()).saturating_sub(1);
         let mut doublings_max = 0;
@@ -97,9 +103,12 @@ impl RecentKeys {
         }
         let base_count = sets_max >> doublings_max;
         Ok(Self {
-            level: RwLock::new(Level::new(base_count, 0)?),
+            level: RwLock::new(Level::new(base_count, 0, pages)?),
             base_count,
             doublings_max,
+            pages,
+            growth: Mutex::new(()),
+            is_refused: AtomicBool::new(false),
         })
     }
 
@@ -124,15 +133,20 @@ impl RecentKeys {
         if !self.is_due(&self.read().level) {
             return false;
         }
-        let mut level = self.level.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been faster.
-        if !self.is_due(&level) {
-            return false;
-        }
-        let doublings = level.doublings + 1;
-        let Ok(next) = Level::new(self.base_count << doublings, doublings) else {
+        // One thread grows; the others go on as it is meanwhile.
+        let Ok(_growth) = self.growth.try_lock() else {
             return false;
         };
+        let doublings = self.read().level.doublings + 1;
+        if doublings > self.doublings_max {
+            return false;
+        }
+        // Made before anybody is kept waiting. Nobody else can double it since.
+        let Ok(next) = Level::new(self.base_count << doublings, doublings, self.pages) else {
+            self.is_refused.store(true, Relaxed);
+            return false;
+        };
+        let mut level = self.level.write().unwrap_or_else(PoisonError::into_inner);
         level.move_to(&next);
         *level = next;
         true
@@ -145,14 +159,16 @@ impl RecentKeys {
     }
 
     fn is_due(&self, level: &Level) -> bool {
-        level.doublings < self.doublings_max && level.held_count.load(Relaxed) >= level.full_count()
+        level.doublings < self.doublings_max
+            && level.held_count.load(Relaxed) >= level.full_count()
+            && !self.is_refused.load(Relaxed)
     }
 }
 
 impl Level {
-    fn new(sets_count: usize, doublings: u32) -> Result<Self, FilterError> {
+    fn new(sets_count: usize, doublings: u32, pages: Pages) -> Result<Self, FilterError> {
         Ok(Self {
-            sets: Lines::new(sets_count, Pages::Huge)?,
+            sets: Lines::new(sets_count, pages)?,
             doublings,
             held_count: Counter::new(0),
         })
@@ -202,18 +218,7 @@ impl RecentReader<'_> {
         if self.base_count == 0 || tag == EMPTY {
             return false;
         }
-        let line = self.level.sets.line(index);
-        let last_word = lock(line);
-        let mut set = load(line, last_word);
-        let place = set.iter().position(|held| *held == tag);
-        match place {
-            Some(place) if place > 0 => {
-                set[..=place].rotate_right(1);
-                store(line, &set);
-            }
-            _ => line[UPPER_WORDS[1]].store(last_word, Release),
-        }
-        place.is_some()
+        find(self.level.sets.line(index), tag)
     }
 
     /// Holds a key, in place of the least recent of its set.
@@ -222,14 +227,7 @@ impl RecentReader<'_> {
         if self.base_count == 0 || tag == EMPTY {
             return;
         }
-        let line = self.level.sets.line(index);
-        let mut set = load(line, lock(line));
-        let place = set.iter().position(|held| *held == tag);
-        let replaced = set[place.unwrap_or(WAYS - 1)];
-        set[..=place.unwrap_or(WAYS - 1)].rotate_right(1);
-        set[0] = tag;
-        store(line, &set);
-        if replaced == EMPTY {
+        if hold(self.level.sets.line(index), tag) == EMPTY {
             self.level.held_count.fetch_add(1, Relaxed);
         }
     }
@@ -257,6 +255,32 @@ impl RecentReader<'_> {
             },
         }
     }
+}
+
+/// Returns whether a set has a tag, and makes it the most recent.
+fn find(line: &Line, tag: Tag) -> bool {
+    let last_word = lock(line);
+    let mut set = load(line, last_word);
+    let place = set.iter().position(|held| *held == tag);
+    match place {
+        Some(place) if place > 0 => {
+            set[..=place].rotate_right(1);
+            store(line, &set);
+        }
+        _ => line[UPPER_WORDS[1]].store(last_word, Release),
+    }
+    place.is_some()
+}
+
+/// Puts a tag into a set as the most recent, and returns the one whose place it took: itself, if the set had it.
+fn hold(line: &Line, tag: Tag) -> Tag {
+    let mut set = load(line, lock(line));
+    let place = set.iter().position(|held| *held == tag).unwrap_or(WAYS - 1);
+    let replaced = set[place];
+    set[..=place].rotate_right(1);
+    set[0] = tag;
+    store(line, &set);
+    replaced
 }
 
 /// Takes the lock of a set and returns the last word without it.
@@ -314,7 +338,7 @@ mod tests {
     }
 
     fn cache(bytes_max: usize) -> RecentKeys {
-        RecentKeys::new(bytes_max).expect("it fits")
+        RecentKeys::new(bytes_max, Pages::System).expect("it fits")
     }
 
     fn has(cache: &RecentKeys, key: u128) -> bool {
@@ -485,5 +509,35 @@ mod tests {
         });
         let held_count = held_count(&cache, &keys);
         assert!(held_count > 74_000, "{held_count}");
+    }
+}
+
+/// Run by `RUSTFLAGS="--cfg loom" cargo test -p filter --lib`.
+#[cfg(all(test, loom))]
+mod interleavings {
+    use loom::{sync::Arc, thread};
+
+    use super::*;
+    use crate::line::AtomicU64;
+
+    fn tag(upper: u16) -> Tag {
+        Tag { upper, lower: 1 }
+    }
+
+    #[test]
+    fn tags_that_two_threads_hold_are_both_held_and_others_never_seem_so() {
+        loom::model(|| {
+            let line: Arc<Line> = Arc::new(std::array::from_fn(|_| AtomicU64::new(0)));
+            let there = Arc::clone(&line);
+            let other = thread::spawn(move || {
+                hold(&there, tag(2));
+                // Parts of both tags that are held.
+                assert!(!find(&there, Tag { upper: 3, lower: 1 }));
+            });
+            hold(&line, tag(1));
+            assert!(find(&line, tag(1)));
+            other.join().expect("the other thread ends");
+            assert!(find(&line, tag(1)) && find(&line, tag(2)));
+        });
     }
 }

@@ -6,7 +6,8 @@
 //! its keys alone), then the checksum of all that, xxh3-64. Then the lines, or the exact keys, and their checksum. The
 //! lock bit of a line is never among them.
 //!
-//! The checksum of the header comes before anything that it describes, so no damaged length is ever believed.
+//! The checksum of the header comes before the content that it describes, so no damaged length of that is ever believed;
+//! those of label and table are bounded by 64 KiB each.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -26,7 +27,8 @@ use crate::{
 
 const MAGIC: [u8; 8] = *b"BLMFILTR";
 
-/// The version that is written, and the only one that is read.
+/// The version that is written, and the only one that is read. Which bits a key sets is part of the format: a change of
+/// that is another version, or loaded filters would answer "no" wrongly.
 pub const SNAPSHOT_VERSION: u32 = 1;
 
 const HEADER_BYTES: usize = 64;
@@ -66,7 +68,8 @@ impl GrowingFilter {
     /// Writes a snapshot. `label` comes back from [`GrowingFilter::load`]: what the application has to know to say
     /// whether the snapshot is of the state at hand.
     ///
-    /// Every key that was inserted before the call is in it; of those inserted meanwhile any number.
+    /// Every key that was inserted before the call is in it; of those inserted meanwhile any number. While it is written the
+    /// filter does not grow: whoever finds it full waits.
     ///
     /// # Errors
     ///
@@ -146,25 +149,49 @@ impl GrowingFilter {
     /// # Errors
     ///
     /// Fails as `from` does, when the bytes are not a whole snapshot of [`SNAPSHOT_VERSION`], and when the memory cannot
-    /// be had. Nothing is asked for that a damaged length says.
+    /// be had.
     pub fn load(from: &mut dyn Read) -> Result<(Vec<u8>, Self), SnapshotError> {
         let mut from = Summed::new(from);
         let header = Header::load(&mut from)?;
+        let filter = Self::load_content(&header, &mut from)?;
+        Ok((header.label, filter))
+    }
+
+    /// Reads a snapshot to its end if `is_wanted` says so of its label; otherwise returns `None` after the header.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`GrowingFilter::load`] does.
+    pub fn load_if(
+        from: &mut dyn Read,
+        is_wanted: impl FnOnce(&[u8]) -> bool,
+    ) -> Result<Option<Self>, SnapshotError> {
+        let mut from = Summed::new(from);
+        let header = Header::load(&mut from)?;
+        if !is_wanted(&header.label) {
+            return Ok(None);
+        }
+        Self::load_content(&header, &mut from).map(Some)
+    }
+
+    fn load_content(
+        header: &Header,
+        from: &mut Summed<&mut dyn Read>,
+    ) -> Result<Self, SnapshotError> {
         let stage = if header.is_chain {
             let mut slices = Vec::new();
             for numbers in header.table.chunks_exact(SLICE_NUMBERS) {
-                slices.push(load_slice(numbers, header.config.pages, &mut from)?);
+                slices.push(load_slice(numbers, header.config.pages, from)?);
             }
             Stage::Slices(slices)
         } else {
-            Stage::Exact(load_keys(header.table[0], &mut from)?)
+            Stage::Exact(load_keys(header.table[0], from)?)
         };
         from.check("a checksum of its content is not right")?;
         if from.inner.read(&mut [0])? > 0 {
             return Err(SnapshotError::Damaged("something follows its end"));
         }
-        let filter = Self::from_parts(header.config, stage, header.entered_count);
-        Ok((header.label, filter))
+        Ok(Self::from_parts(header.config, stage, header.entered_count))
     }
 }
 
@@ -221,7 +248,11 @@ impl Header {
         let table: Vec<u64> = (0..numbers_count)
             .map(|index| number_64(&table, index * 8))
             .collect();
-        let is_chain = number_32(&bytes, 12) == 1;
+        let is_chain = match number_32(&bytes, 12) {
+            0 => false,
+            1 => true,
+            _ => return Err(damaged),
+        };
         let is_table_whole = if is_chain {
             !table.is_empty() && table.len().is_multiple_of(SLICE_NUMBERS)
         } else {
@@ -236,7 +267,8 @@ impl Header {
             exact: match bytes[32] {
                 0 => Exact::Small,
                 1 => Exact::Always,
-                _ => Exact::Never,
+                2 => Exact::Never,
+                _ => return Err(damaged),
             },
             grows: bytes[33] == 1,
             pages: if bytes[34] == 1 {
@@ -245,6 +277,8 @@ impl Header {
                 Pages::System
             },
         };
+        // What no filter can be made for was not written by one, whatever the checksum says.
+        Filter::lines_for(config.expected_count, config.rate).map_err(|_| damaged)?;
         Ok(Self {
             config,
             is_chain,
@@ -295,7 +329,13 @@ fn load_slice(
         }
         index += count;
     }
-    let filter = Filter::from_parts(lines, expected_count, f64::from_bits(rate));
+    let rate = f64::from_bits(rate);
+    // Each key set at least one bit.
+    if item_count > bit_count || full_count == 0 || Filter::lines_for(expected_count, rate).is_err()
+    {
+        return Err(SnapshotError::Damaged("its table holds what no filter has"));
+    }
+    let filter = Filter::from_parts(lines, expected_count, rate);
     filter.count(
         0,
         Added {
@@ -308,10 +348,18 @@ fn load_slice(
 
 fn load_keys(count: u64, from: &mut Summed<&mut dyn Read>) -> Result<ExactKeys, SnapshotError> {
     let keys = ExactKeys::new();
-    let mut key = [0; size_of::<u128>()];
-    for _ in 0..count {
-        from.read(&mut key)?;
-        keys.insert(u128::from_le_bytes(key));
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut left_count = count;
+    while left_count > 0 {
+        let keys_count = usize::try_from(left_count)
+            .unwrap_or(usize::MAX)
+            .min(BLOCK_BYTES / size_of::<u128>());
+        let block = &mut block[..keys_count * size_of::<u128>()];
+        from.read(block)?;
+        for key in block.as_chunks().0 {
+            keys.insert(u128::from_le_bytes(*key));
+        }
+        left_count -= keys_count as u64;
     }
     Ok(keys)
 }

@@ -61,13 +61,86 @@ fn a_filter_comes_back_as_it_was_and_grows_on() {
     }
 }
 
+/// The first line of a filter that has one slice of one line.
+fn with_first_line<T>(filter: &GrowingFilter, act: impl FnOnce(&line::Line) -> T) -> T {
+    match &*filter.read().stage {
+        Stage::Slices(slices) => act(slices[0].filter.lines().line(0)),
+        Stage::Exact(_) => panic!("it has slices"),
+    }
+}
+
 #[test]
-fn a_lock_that_is_held_is_not_saved() {
-    let filter = Filter::with_rate(1, 0.01).expect("in range");
-    filter.check_and_insert(5);
-    let line = filter.lines().line(0);
-    let word = line[0].fetch_or(1 << 63, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(line::without_lock(line, 0), word);
+fn a_lock_that_is_held_is_neither_saved_nor_loaded() {
+    const LOCK: u64 = 1 << 63;
+    let filter = filled(10, Exact::Never, &[5]);
+    let free = saved(&filter);
+    let lock = |line: &line::Line| line[0].fetch_or(LOCK, std::sync::atomic::Ordering::Relaxed);
+    with_first_line(&filter, lock);
+    assert!(saved(&filter) == free);
+    // One that has it all the same, under a right checksum.
+    let mut locked = free.clone();
+    let (content, checksum) = (free.len() - 8 - 64, free.len() - 8);
+    locked[content + 7] |= 0x80;
+    let sum = xxhash_rust::xxh3::xxh3_64(&locked[content..checksum]);
+    locked[checksum..].copy_from_slice(&sum.to_le_bytes());
+    let (_, loaded) = GrowingFilter::load(&mut &locked[..]).expect("whole");
+    assert!(saved(&loaded) == free);
+    let mut answers = [Answer::New];
+    loaded.check_and_insert_batch(&[1 << 90], &mut answers);
+}
+
+#[test]
+fn numbers_that_no_filter_has_are_refused_under_a_right_checksum() {
+    let whole = saved(&filled(10, Exact::Never, &[5]));
+    let resealed = |changed: &mut [u8], checksum: usize| {
+        let sum = xxhash_rust::xxh3::xxh3_64(&changed[..checksum]);
+        changed[checksum..checksum + 8].copy_from_slice(&sum.to_le_bytes());
+    };
+    // Header and label come before the table of five numbers.
+    let table = HEADER_BYTES + 7;
+    let checksum = table + 40;
+    let mut unchanged = whole.clone();
+    resealed(&mut unchanged, checksum);
+    assert!(
+        unchanged == whole,
+        "the checksum is where it is taken to be"
+    );
+    for (at, bytes) in [
+        (12, &[2][..]),
+        (16, &[0; 8]),
+        (24, &[0; 8]),
+        (24, &f64::NAN.to_le_bytes()),
+        (32, &[3]),
+        (table, &[0; 8]),
+        (table + 8, &[0xff; 8]),
+        (table + 16, &[0; 8]),
+        (table + 24, &[0; 8]),
+        (table + 24, &[0xff; 8]),
+        (table + 32, &[0xff; 8]),
+    ] {
+        let mut changed = whole.clone();
+        changed[at..at + bytes.len()].copy_from_slice(bytes);
+        resealed(&mut changed, checksum);
+        let error = GrowingFilter::load(&mut &changed[..]).expect_err("refused");
+        assert!(
+            matches!(error, SnapshotError::Damaged(_)),
+            "{bytes:?} at {at}: {error}"
+        );
+    }
+}
+
+#[test]
+fn only_the_snapshot_that_is_wanted_is_read() {
+    let bytes = saved(&filled(1_000, Exact::Never, &keys(10)));
+    let mut from = &bytes[..];
+    let unwanted = GrowingFilter::load_if(&mut from, |label| label == b"another");
+    assert!(unwanted.expect("whole").is_none());
+    assert!(from.len() > 64, "its content was left");
+    let wanted = GrowingFilter::load_if(&mut &bytes[..], |label| label == b"a label");
+    assert_eq!(
+        wanted.expect("whole").expect("wanted").stats().item_count,
+        10
+    );
 }
 
 #[test]
@@ -116,6 +189,14 @@ fn the_format_is_the_documented_one() {
     let lines_count = Filter::lines_for(64, 0.01).expect("in range");
     assert_eq!(bytes.len(), 64 + 7 + 40 + 8 + lines_count * 64 + 8);
     assert_eq!(&bytes[64..71], b"a label");
+}
+
+/// Which bits a key sets is part of the format. If this fails, the version has to be another.
+#[test]
+fn keys_set_the_bits_that_version_1_says() {
+    let bytes = saved(&filled(100, Exact::Never, &keys(100)));
+    assert_eq!(SNAPSHOT_VERSION, 1);
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(&bytes), 0x3a03_f1a7_7e5c_e405);
 }
 
 #[test]

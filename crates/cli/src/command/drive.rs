@@ -114,7 +114,7 @@ pub(super) fn start(
     })
 }
 
-/// Shows a step of the opening. Notices are left to [`to_end`], which has those of the end as well.
+/// Shows a step of the opening.
 fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
     match event {
         OpeningEvent::SnapshotLoaded { key_count } => printer.detail(&format!(
@@ -125,7 +125,7 @@ fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
             key_count,
             expected_count,
         } => display.rebuilding(*key_count, *expected_count, printer),
-        OpeningEvent::Notice(_) => {}
+        OpeningEvent::Notice(notice) => printer.warning(notice),
     }
 }
 
@@ -135,7 +135,8 @@ fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
 ///
 /// Returns the crawl's failure.
 pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure> {
-    let told_count = warn_of_notices(crawl, 0, printer);
+    // Those of the opening were told as they came.
+    let told_count = crawl.notices().len();
     let mut display = Display::new(printer.verbosity);
     let mut obeyed = 0;
     let result = loop {
@@ -159,7 +160,9 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
         display.update(&crawl.progress(), printer);
     };
     display.finish();
-    warn_of_notices(crawl, told_count, printer);
+    for notice in crawl.notices().iter().skip(told_count) {
+        printer.warning(notice);
+    }
     let report = result?;
     if let Some(error) = &report.filter.growth_error {
         printer.warning(&format!(
@@ -167,15 +170,6 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
         ));
     }
     Ok(report)
-}
-
-/// Prints the notices of a crawl after the first `told_count`, and returns how many there are.
-fn warn_of_notices(crawl: &Crawl, told_count: usize, printer: &Printer) -> usize {
-    let notices = crawl.notices();
-    for notice in notices.iter().skip(told_count) {
-        printer.warning(notice);
-    }
-    notices.len()
 }
 
 /// Prints the report: as JSON to stdout, or for people to stderr.

@@ -362,7 +362,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SEEN,
         "huge-pages",
         switch("no-huge-pages"),
-        "Ask the system for huge pages for the filter, which makes large ones faster where it has them.",
+        "Ask the system for huge pages for filter and cache, which makes large ones faster where it has them.",
         |s| Value::Switch(s.crawl.huge_pages),
         |s, v| put(&mut s.crawl.huge_pages, is_on(&v)),
     )

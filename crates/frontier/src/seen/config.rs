@@ -15,7 +15,7 @@ pub enum SeenMode {
     BloomStore,
     /// The filter alone: its false positives are lost.
     Bloom,
-    /// A set of all keys in memory: exact, in 18 to 39 bytes a key.
+    /// A set of all keys in memory: exact, in 19 to 39 bytes a key.
     Exact,
     /// The store alone: exact, with a read for every link that is no repeat in its page.
     Store,
@@ -70,9 +70,9 @@ pub struct SeenConfig {
     pub false_positive_rate: f64,
     /// For tests: bits for this many URLs from the first on, whatever is expected, and no growth.
     pub fixed_filter_urls: Option<u64>,
-    /// The most memory of the recent-key cache, in bytes, 64 for six keys; 0: no cache.
+    /// The most memory of the recent-key cache, in bytes, 64 for six keys; it grows with use. 0: no cache.
     pub cache_bytes: usize,
-    /// Whether the filter asks for huge pages.
+    /// Whether filter and cache ask for huge pages.
     pub huge_pages: bool,
 }
 
@@ -106,12 +106,17 @@ impl SeenConfig {
             rate: self.false_positive_rate,
             exact,
             grows: self.fixed_filter_urls.is_none(),
-            pages: if self.huge_pages {
-                Pages::Huge
-            } else {
-                Pages::System
-            },
+            pages: self.pages(),
         })
+    }
+
+    /// Returns the pages of the memory.
+    pub(super) const fn pages(&self) -> Pages {
+        if self.huge_pages {
+            Pages::Huge
+        } else {
+            Pages::System
+        }
     }
 
     /// Returns the memory of the recent-key cache: where every answer is certain, or none is to be, there is none.

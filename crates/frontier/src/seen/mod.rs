@@ -120,6 +120,7 @@ impl SeenTest {
         if !is_wanted {
             return Ok(None);
         }
+        known.forget_lost();
         Self::from_parts(config, Some(known), next_sequence).map(Some)
     }
 
@@ -131,7 +132,7 @@ impl SeenTest {
         Ok(Self {
             mode: config.mode,
             known,
-            recent: RecentKeys::new(config.cache_bytes_in_use())?,
+            recent: RecentKeys::new(config.cache_bytes_in_use(), config.pages())?,
             unwritten: Unwritten::new(),
             next_sequence: AtomicU64::new(next_sequence),
         })

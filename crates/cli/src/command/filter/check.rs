@@ -169,7 +169,11 @@ fn text(stats: &FilterStats, rates: &Rates) -> String {
         "False positives among {} keys that are not in the filter",
         grouped(PROBES_COUNT.into())
     ));
-    page.count("URLs in it", stats.item_count);
+    page.row_with(
+        "URLs in it",
+        &grouped(stats.item_count),
+        "as of the last clean end",
+    );
     page.row("measured", &percent(rates.measured));
     let exact = if stats.is_exact {
         "an exact set has none"
@@ -187,6 +191,8 @@ fn text(stats: &FilterStats, rates: &Rates) -> String {
     page.row("asked for, at most", &percent(rates.target));
     page.line(if rates.is_as_predicted() && rates.is_within_target() {
         "The filter does as it should."
+    } else if rates.is_as_predicted() {
+        "The filter does as its formula says, and holds more URLs than it is sized for."
     } else {
         "The filter does NOT do as it should."
     });
@@ -245,7 +251,7 @@ mod tests {
             "{rates:?}"
         );
         assert_eq!(rates.faults().len(), 1);
-        assert!(text(&stats, &rates).contains("NOT"));
+        assert!(text(&stats, &rates).contains("more URLs than it is sized for"));
     }
 
     #[test]

@@ -2,16 +2,14 @@
 
 use std::{
     fs::File,
-    io::ErrorKind,
+    io::{BufReader, ErrorKind},
     path::{Path, PathBuf},
 };
 
+use engine::SNAPSHOT_FILE;
 use filter::{GrowingFilter, SnapshotError};
 
 use crate::failure::{Exit, Failure};
-
-/// The file of a data folder that holds the snapshot.
-pub(super) const SNAPSHOT_FILE: &str = "filter.snapshot";
 
 /// A snapshot as it was found.
 pub(super) struct Saved {
@@ -44,13 +42,13 @@ pub(super) fn load(path: &Path) -> Result<Saved, Failure> {
             refused(&file_path, &SnapshotError::Io(error))
         }
     };
-    let mut file = File::open(&file_path).map_err(unreadable)?;
+    let file = File::open(&file_path).map_err(unreadable)?;
     let file_bytes = file
         .metadata()
         .map_err(|error| refused(&file_path, &error.into()))?
         .len();
-    let (label, filter) =
-        GrowingFilter::load(&mut file).map_err(|error| refused(&file_path, &error))?;
+    let (label, filter) = GrowingFilter::load(&mut BufReader::new(file))
+        .map_err(|error| refused(&file_path, &error))?;
     Ok(Saved {
         path: file_path,
         file_bytes,
