@@ -152,7 +152,8 @@ fn urls_count(text: &str) -> Result<u64, String> {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    parse_rate(text).ok_or_else(|| "expected a rate between 0 and 1, such as 0.01 or 1%".to_owned())
+    parse_rate(text)
+        .ok_or_else(|| "expected a rate from 1e-9 to below 1, such as 0.01 or 1%".to_owned())
 }
 
 /// `config`

@@ -211,8 +211,10 @@ fn filter_text(progress: &Progress) -> String {
 /// Returns the word on a filter that has grown.
 fn grown(progress: &Progress) -> String {
     format!(
-        "the filter grew, now {} slices: over 80 % of --expected-urls are known; false positives stay below the rate asked for (now {} by the formula), but look-ups take longer",
+        "the filter grew to {} slices at {} URLs ({} expected); false positives stay below the rate asked for, now {} by the formula. A crawl of this size takes less memory with a higher --expected-urls",
         progress.filter_slice_count,
+        grouped(progress.filter_item_count),
+        grouped(progress.filter_expected_count),
         percent(progress.filter_predicted_rate)
     )
 }
@@ -262,6 +264,8 @@ mod tests {
             filter_fill: 0.4321,
             filter_slice_count: 12,
             filter_predicted_rate: 0.008,
+            filter_item_count: 4_000_000,
+            filter_expected_count: 5_000_000,
             errors: 1_234_567,
             wire_bytes: 12 << 40,
             bytes_per_second: 123.4 * 1_048_576.0,
@@ -312,7 +316,10 @@ mod tests {
         assert!(plain_line(&of(1)).contains("filter 43.21 % full,"));
         assert!(plain_line(&of(3)).contains("filter of 3 slices 43.21 % full,"));
         assert_eq!(filter_text(&of(0)), "-");
-        assert!(grown(&of(3)).contains("now 3 slices") && grown(&of(3)).contains("0.80 %"));
+        assert!(
+            grown(&of(3)).contains("3 slices at 4,000,000 URLs (5,000,000 expected)")
+                && grown(&of(3)).contains("0.80 %")
+        );
     }
 
     #[test]

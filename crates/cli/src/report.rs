@@ -151,7 +151,7 @@ fn filter(page: &mut Page, report: &Report) {
         clean(&filter.mode, NAME_CHARS)
     ));
     if filter.mode == SeenMode::Store.name() {
-        page.row_with("filter", "none", "the store answers every link");
+        page.row_with("filter", "none", "the store is asked instead");
         return;
     }
     if filter.is_exact {
@@ -162,7 +162,7 @@ fn filter(page: &mut Page, report: &Report) {
     page.count("URLs in it", filter.items);
     if filter.mode != SeenMode::Exact.name() {
         page.row_with(
-            "URLs it is sized for",
+            "URLs expected",
             &grouped(filter.expected_urls),
             &format!("at {}", percent(filter.target_rate)),
         );
@@ -177,7 +177,7 @@ fn filter(page: &mut Page, report: &Report) {
         page.row_with(
             "URLs lost, most likely",
             &estimate_text(filter.expected_lost),
-            "in this run, by the formula",
+            "of those offered in this run",
         );
     } else {
         page.row("false positives measured", &percent(filter.measured_rate));

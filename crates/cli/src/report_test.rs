@@ -143,7 +143,7 @@ fn the_seen_test_is_told_by_its_mode_and_form() {
         (
             of(SeenMode::Exact, true),
             &["mode exact", "exact set"],
-            &["sized for"],
+            &["URLs expected"],
         ),
         (
             of(SeenMode::Store, false),

@@ -72,7 +72,10 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// Reads a share above 0 and below 1: `0.01`, `1%`, `0.5 %`. `None` if the text is none.
+/// The lowest rate of false positives that is taken; an exact set of keys takes less memory long before.
+const RATE_MIN: f64 = 1e-9;
+
+/// Reads a rate of false positives, from 1e-9 to below 1: `0.01`, `1%`, `0.5 %`. `None` if the text is none.
 pub(crate) fn parse_rate(text: &str) -> Option<f64> {
     let text = text.trim();
     let (number, whole) = match text.strip_suffix('%') {
@@ -80,7 +83,7 @@ pub(crate) fn parse_rate(text: &str) -> Option<f64> {
         None => (text, 1.0),
     };
     let rate = number.parse::<f64>().ok()? / whole;
-    (rate > 0.0 && rate < 1.0).then_some(rate)
+    (RATE_MIN..1.0).contains(&rate).then_some(rate)
 }
 
 fn split_number(text: &str) -> (&str, &str) {

@@ -111,7 +111,7 @@ fn what_cannot_be_sized_or_read_is_exit_code_2() {
         ),
         (
             &["filter", "size", "--urls", "1M", "--rate", "0"],
-            "between 0 and 1",
+            "from 1e-9 to below 1",
         ),
         (&["filter", "size", "--urls", "99999999999G"], "such as 500"),
         (

@@ -172,6 +172,8 @@ impl Live {
             filter_fill: filter.fill,
             filter_slice_count: filter.slice_count,
             filter_predicted_rate: filter.predicted_rate,
+            filter_item_count: filter.item_count,
+            filter_expected_count: filter.expected_count,
             errors: saved.counts.failed,
             wire_bytes: now.wire_bytes,
             bytes_per_second: rate(now.wire_bytes, oldest.wire_bytes),

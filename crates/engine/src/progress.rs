@@ -47,6 +47,10 @@ pub struct Progress {
     pub filter_slice_count: u64,
     /// The rate of false positives that the fill predicts, 0 to 1.
     pub filter_predicted_rate: f64,
+    /// Keys in the filter.
+    pub filter_item_count: u64,
+    /// Keys that it was planned for.
+    pub filter_expected_count: u64,
     /// URLs that failed.
     pub errors: u64,
     /// Bytes of bodies on the wire, in the whole crawl.

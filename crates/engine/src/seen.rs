@@ -45,7 +45,7 @@ pub(crate) fn open(
         Ok(None) => {}
         Err(notice) => refuse(&config.data, notice, observer),
     }
-    rebuild(seen_config, store, wanted, observer)
+    rebuild(&seen_config, store, wanted, observer)
 }
 
 /// Removes a snapshot that is not used, so that no later state of the store can come to look like the one it is of.
@@ -68,17 +68,20 @@ fn seen_config(config: &CrawlConfig) -> SeenConfig {
 
 /// Reads every key of the store, and tells how far it has come.
 fn rebuild(
-    mut seen_config: SeenConfig,
+    asked_config: &SeenConfig,
     store: &dyn Store,
     wanted: &SnapshotLabel,
     observer: &mut dyn FnMut(OpeningEvent),
 ) -> Result<OpenedSeen, EngineError> {
     let expected_count = wanted.key_count();
+    let mut seen_config = *asked_config;
     // Where a filter of the size asked for would have to grow at once, one slice of twice the keys takes less memory.
     if expected_count > seen_config.expected_urls / 5 * 4 {
         seen_config.expected_urls = expected_count.saturating_mul(2);
     }
+    // One of the size asked for serves too, where that cannot be had: it grows.
     let seen = SeenTest::new(&seen_config, wanted.next_sequence())
+        .or_else(|_| SeenTest::new(asked_config, wanted.next_sequence()))
         .map_err(|error| EngineError::Config(error.to_string()))?;
     let mut tell = |key_count| {
         if expected_count > 0 {

@@ -76,7 +76,14 @@ impl SnapshotLabel {
 ///
 /// Returns, for the user, why the one that is there is not used.
 pub(crate) fn load(data: &Path, wanted: &SnapshotLabel) -> Result<Option<GrowingFilter>, String> {
-    let file = match File::open(data.join(SNAPSHOT_FILE)) {
+    let path = data.join(SNAPSHOT_FILE);
+    // To open a pipe would be to wait for somebody to write to it.
+    let file = match fs::metadata(&path).map(|found| found.is_file()) {
+        Ok(true) => File::open(&path),
+        Ok(false) => return Err(refusal("is no regular file")),
+        Err(error) => Err(error),
+    };
+    let file = match file {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(refusal(&format!("cannot be opened: {error}"))),
@@ -103,7 +110,9 @@ pub(crate) fn refusal(why: &str) -> String {
 pub(crate) fn save(data: &Path, label: &SnapshotLabel, seen: &SeenTest) -> Result<(), EngineError> {
     let path = data.join(SNAPSHOT_FILE);
     let temporary = temporary(data);
-    let written = File::create(&temporary)
+    // What is there, perhaps a link to elsewhere, is not written through. If it cannot be removed it cannot be created.
+    drop(fs::remove_file(&temporary));
+    let written = File::create_new(&temporary)
         .and_then(|file| {
             let mut file = BufWriter::new(file);
             seen.save(&label.to_bytes(), &mut file)?;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command, sync::Arc, time::Duration};
 
 use engine::{Crawl, CrawlConfig, OpeningEvent, Report};
 use replay::{Server, ServerConfig, Synthetic, SyntheticConfig};
@@ -223,7 +223,32 @@ fn what_cannot_be_written_is_told_and_ends_no_crawl() {
     let [opening, end] = &told.notices[..] else {
         panic!("two notices, not {:?}", told.notices);
     };
-    assert!(opening.contains("cannot be read"), "{opening}");
+    assert!(opening.contains("is no regular file"), "{opening}");
     assert!(end.contains("was not kept for the next run"), "{end}");
     assert_whole(&told.report, &place.records());
+}
+
+#[test]
+fn no_pipe_is_waited_for_and_no_link_is_written_through() {
+    let (server, site) = site();
+    let place = Place::new(Backend::Embedded);
+    let config = config(&place, &server);
+    run(config.clone(), &site, Some(50));
+    let pipe = |path: &PathBuf| {
+        let made = Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    };
+    fs::remove_file(snapshot(&place)).unwrap();
+    pipe(&snapshot(&place));
+    let begun = place.path().join("filter.snapshot.new");
+    pipe(&begun);
+    let told = run(config.clone(), &site, Some(100));
+    told.assert_rebuilt("is no regular file");
+    assert!(snapshot(&place).is_file() && !begun.exists());
+    let precious = place.path().join("precious");
+    fs::write(&precious, "as it was").unwrap();
+    symlink(&precious, &begun).unwrap();
+    assert!(run(config, &site, None).is_loaded());
+    assert_eq!(fs::read_to_string(precious).unwrap(), "as it was");
+    assert!(!snapshot(&place).is_symlink());
 }

@@ -165,9 +165,12 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
     }
     let report = result?;
     if let Some(error) = &report.filter.growth_error {
-        printer.warning(&format!(
-            "the filter could not grow, and answers more false positives than asked for: {error}"
-        ));
+        let effect = if report.filter.is_exact {
+            "the keys could not be turned into a filter, and are held exactly on: memory grows with them"
+        } else {
+            "the filter could not grow, and answers more false positives than asked for"
+        };
+        printer.warning(&format!("{effect}: {error}"));
     }
     Ok(report)
 }

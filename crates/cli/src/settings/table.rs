@@ -351,7 +351,7 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         SEEN,
         "cache",
-        Kind::Bytes { max: 1 << 40 },
+        Kind::Bytes { max: 1 << 36 },
         "The most memory of the exact cache of recent URLs, which answers most true duplicates (64 bytes for six URLs).",
         |s| bytes_of(s.crawl.cache_bytes),
         |s, v| put(&mut s.crawl.cache_bytes, number(v)),

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     },
     /// A duration.
     Duration,
-    /// A share between 0 and 1, both excluded.
+    /// A rate of false positives, from 1e-9 to below 1.
     Rate,
     /// Text; the placeholder in the help.
     Text(&'static str),
@@ -109,7 +109,7 @@ impl Kind {
             }),
             Self::Rate => parse_rate(text)
                 .map(Value::Rate)
-                .ok_or_else(|| wrong("a rate between 0 and 1, such as 0.01 or 1%")),
+                .ok_or_else(|| wrong("a rate from 1e-9 to below 1, such as 0.01 or 1%")),
             Self::Text(_) => Ok(Value::Text(text.to_owned())),
             Self::List(_) => Ok(Value::List(
                 text.lines()

@@ -70,7 +70,7 @@ fn text(saved: &Saved, stats: &FilterStats) -> String {
     }
     page.count("URLs in it", stats.item_count);
     page.row_with(
-        "URLs it is sized for",
+        "URLs expected",
         &grouped(stats.expected_count),
         &format!("at {}", percent(stats.target_rate)),
     );

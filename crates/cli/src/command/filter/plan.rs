@@ -10,9 +10,6 @@ use crate::{
 /// Below this rate the filter costs more than it saves.
 const RATE_MIN: f64 = 0.000_1;
 
-/// The lowest rate that is planned for; an exact set of keys takes less memory long before.
-const RATE_PLANNED_MIN: f64 = 1e-9;
-
 /// URLs that the model of growth is planned for; twice as many are put in.
 const MODEL_COUNT: u32 = 100_000;
 
@@ -61,13 +58,6 @@ impl Plan {
     ///
     /// Fails when it would be larger than any may be.
     pub(super) fn new(urls: u64, rate: f64) -> Result<Self, Failure> {
-        if rate < RATE_PLANNED_MIN {
-            return Err(Failure::new(
-                Exit::Usage,
-                format!("a rate of {rate:e} is below any that a filter is good for"),
-            )
-            .with_hint("give at least 1e-9 (--rate)"));
-        }
         let lines_count = sizing::lines_for(urls, rate);
         let bytes = lines_count.saturating_mul(sizing::LINE_BYTES);
         if bytes > SIZE_BYTES_MAX {
@@ -284,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_no_memory_holds_is_wrong_usage() {
-        for (urls, rate) in [(u64::MAX, 0.01), (1_000, f64::MIN_POSITIVE)] {
+        for (urls, rate) in [(u64::MAX, 0.01), (1_000_000_000_000, 1e-9)] {
             let failure = Plan::new(urls, rate)
                 .map(|_| ())
                 .expect_err("over the limit");

@@ -42,6 +42,14 @@ pub(super) fn load(path: &Path) -> Result<Saved, Failure> {
             refused(&file_path, &SnapshotError::Io(error))
         }
     };
+    // To open a pipe would be to wait for somebody to write to it.
+    if !file_path.metadata().map_err(unreadable)?.is_file() {
+        let failure = Failure::new(
+            Exit::Usage,
+            format!("{} is no regular file", file_path.display()),
+        );
+        return Err(failure.with_hint("name a data folder, or its file filter.snapshot"));
+    }
     let file = File::open(&file_path).map_err(unreadable)?;
     let file_bytes = file
         .metadata()
