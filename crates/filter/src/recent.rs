@@ -26,8 +26,8 @@ const UPPER_WORDS: [usize; 2] = [6, 7];
 /// The lock: whoever turns it from 0 to 1 is the only one to read and write the set until it stores the word without it.
 const LOCK: u64 = 1 << 63;
 
-/// A cache begins with at most this many sets, 64 KiB, unless it may double no more often.
-const SETS_AT_FIRST: usize = 1_024;
+/// A cache begins with at most this many sets, 1 MiB, unless it may double no more often.
+const SETS_AT_FIRST: usize = 16_384;
 
 /// A cache doubles at most this often: each time takes one bit from what tells keys apart.
 const DOUBLINGS_MAX: u32 = 12;
@@ -37,7 +37,7 @@ const DOUBLINGS_MAX: u32 = 12;
 ///
 /// What its place says of a key need not be stored, nor all of the rest: of each key 80 bits are kept, of which at least
 /// 68 are not in its place. So a key that was never inserted is taken for one of the six that were with a probability of
-/// at most 6 in 2^68, once in a hundred million crawls of 10^11 links at a gigabyte, and less often at less. In return half
+/// at most 6 in 2^68, at 64 MiB of 6 in 2^74: once in 3 * 10^10 crawls of 10^11 links. In return half
 /// as many keys again fit into the same memory, which is worth half of the misses.
 ///
 /// It begins small and doubles when it is full, up to the memory that it may take. All methods take `&self` and may be
@@ -362,8 +362,8 @@ mod tests {
 
     #[test]
     fn holds_most_of_a_working_set_of_its_size_and_only_what_was_inserted() {
-        // 1,000 sets, and 16 times as many.
-        for factor in [1, 16] {
+        // 1,000 sets, and as many as come of three doublings.
+        for factor in [1, 128] {
             let cache = cache(64 * (1_000 * factor + 1));
             let keys = keys(9_000 * factor);
             let (inserted, others) = keys.split_at(6_000 * factor);
@@ -416,10 +416,10 @@ mod tests {
 
     #[test]
     fn memory_follows_use_and_growth_forgets_nothing() {
-        let cache = cache(4 << 20);
-        let keys = keys(300_000);
+        let cache = cache(8 << 20);
+        let keys = keys(600_000);
         let mut size_bytes = cache.size_bytes();
-        assert!(size_bytes <= 64 << 10);
+        assert!(size_bytes <= 1 << 20);
         for (index, key) in keys.iter().enumerate() {
             cache.read().insert(*key);
             let before = cache.level.read().expect("whole").held_count.load(Relaxed);
@@ -430,16 +430,16 @@ mod tests {
                 assert_eq!(held_count(&cache, &keys[..=index]) as u64, before);
             }
             // A key takes 10.7 bytes of a full set, and four times as much when the sets have just been doubled.
-            assert!(size_bytes <= 64 << 10 || size_bytes <= 43 * (index as u64 + 1));
+            assert!(size_bytes <= 1 << 20 || size_bytes <= 43 * (index as u64 + 1));
         }
-        assert!(size_bytes > (4 << 20) * 9 / 10 && size_bytes <= 4 << 20);
+        assert!(size_bytes > (8 << 20) * 9 / 10 && size_bytes <= 8 << 20);
     }
 
     #[test]
     fn keys_that_differ_in_one_bit_are_told_apart_at_every_size() {
         let mut random = fastrand::Rng::with_seed(9);
-        for doublings in [0, 3, 6] {
-            let cache = cache(64 * ((1_000 << doublings) + 1));
+        for doublings in [0, 2, 4] {
+            let cache = cache(64 * ((16_000 << doublings) + 1));
             while cache.level.read().expect("whole").doublings < doublings {
                 cache.insert(random.u128(..));
             }
@@ -505,11 +505,11 @@ mod tests {
 
     #[test]
     fn threads_go_on_while_it_grows() {
-        let cache = cache(2 << 20);
-        let keys = keys(100_000);
-        let (inserted, others) = keys.split_at(80_000);
+        let cache = cache(4 << 20);
+        let keys = keys(400_000);
+        let (inserted, others) = keys.split_at(320_000);
         std::thread::scope(|scope| {
-            for part in inserted.chunks(20_000) {
+            for part in inserted.chunks(80_000) {
                 let cache = &cache;
                 scope.spawn(move || {
                     for (key, other) in part.iter().zip(others) {
