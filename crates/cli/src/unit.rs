@@ -135,12 +135,15 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
         ("MB", 1_000_000),
         ("kB", 1_000),
     ];
-    for (name, size) in NAMES {
-        if bytes >= size && bytes.is_multiple_of(size) {
-            return format!("{}{name}", bytes / size);
-        }
-    }
-    bytes.to_string()
+    // The unit that makes the number smallest: 62,500 KiB are 64 MB.
+    NAMES
+        .into_iter()
+        .filter(|(_, size)| bytes >= *size && bytes.is_multiple_of(*size))
+        .max_by_key(|(_, size)| *size)
+        .map_or_else(
+            || bytes.to_string(),
+            |(name, size)| format!("{}{name}", bytes / size),
+        )
 }
 
 /// Writes a duration so that it is read back the same, to the millisecond: `500ms`, `90s`, `2m`, `1h`.

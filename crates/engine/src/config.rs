@@ -143,7 +143,7 @@ impl Default for CrawlConfig {
             expected_urls: 10_000_000,
             false_positive_rate: 0.01,
             fixed_filter_urls: None,
-            cache_bytes: 64 << 20,
+            cache_bytes: 64_000_000,
             huge_pages: true,
             canonical: CanonicalOptions::default(),
             fetch: FetchConfig::default(),

@@ -35,10 +35,10 @@ const DOUBLINGS_MAX: u32 = 12;
 /// A cache of keys, set-associative: a key may be in one cache line only, which holds six, most recently used first. A
 /// miss says nothing. A hit is certain, as certain as a hash can be.
 ///
-/// What its place says of a key need not be stored, nor all of the rest: of each key 80 bits are kept, of which at least
-/// 68 are not in its place. So a key that was never inserted is taken for one of the six that were with a probability of
-/// at most 6 in 2^68, at 64 MiB of 6 in 2^74: once in 3 * 10^10 crawls of 10^11 links. In return half
-/// as many keys again fit into the same memory, which is worth half of the misses.
+/// What its place says of a key need not be stored, nor all of the rest: of each key 80 bits are kept, of which at
+/// least 68 are not in its place. So a key that was never inserted is taken for one of the six that were with a
+/// probability of at most 6 in 2^68, at 64 MiB of 6 in 2^74: once in 3 * 10^10 crawls of 10^11 links. In return half as
+/// many keys again fit into the same memory, which is worth half of the misses.
 ///
 /// It begins small and doubles when it is full, up to the memory that it may take. All methods take `&self` and may be
 /// called from any number of threads.

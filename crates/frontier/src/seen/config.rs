@@ -77,14 +77,14 @@ pub struct SeenConfig {
 }
 
 impl Default for SeenConfig {
-    /// Ten million URLs at 1 %, and 64 MiB of recent keys.
+    /// Ten million URLs at 1 %, and 64 MB of recent keys.
     fn default() -> Self {
         Self {
             mode: SeenMode::BloomStore,
             expected_urls: 10_000_000,
             false_positive_rate: 0.01,
             fixed_filter_urls: None,
-            cache_bytes: 64 << 20,
+            cache_bytes: 64_000_000,
             huge_pages: true,
         }
     }
