@@ -2,13 +2,13 @@
 
 use std::{
     collections::HashSet,
-    hash::{BuildHasherDefault, Hasher},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
+use filter::BuildKeyHasher;
 use store::{CommitBatch, Store, StoreCounters, StoreError};
 use types::{Host, QueuePosition, QueuedUrl, UrlKey};
 
@@ -19,7 +19,7 @@ use crate::seen_test::meter::Aside;
 /// Its own work is on the account of the harness.
 #[derive(Default)]
 pub struct MemoryStore<'a> {
-    keys: Mutex<HashSet<UrlKey, BuildHasherDefault<LowHalf>>>,
+    keys: Mutex<HashSet<UrlKey, BuildKeyHasher>>,
     confirm_round_trips: AtomicU64,
     confirmed_keys: AtomicU64,
     commits: AtomicU64,
@@ -36,10 +36,7 @@ impl<'a> MemoryStore<'a> {
         }
     }
 
-    fn with<T>(
-        &self,
-        call: impl FnOnce(&mut HashSet<UrlKey, BuildHasherDefault<LowHalf>>) -> T,
-    ) -> T {
+    fn with<T>(&self, call: impl FnOnce(&mut HashSet<UrlKey, BuildKeyHasher>) -> T) -> T {
         let work = || call(&mut self.keys.lock().unwrap_or_else(PoisonError::into_inner));
         match self.aside {
             Some(aside) => aside.does(work),
@@ -107,27 +104,6 @@ impl Store for MemoryStore<'_> {
             confirmed_keys: self.confirmed_keys.load(Relaxed),
             commits: self.commits.load(Relaxed),
             queue_reads: 0,
-        }
-    }
-}
-
-/// Takes the low half of a key, all of it hash.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LowHalf(u64);
-
-impl Hasher for LowHalf {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is wanted")]
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashSet,
-    hash::{BuildHasherDefault, Hasher},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
+
+use crate::BuildKeyHasher;
 
 /// Shards, each behind a lock of its own.
 const SHARDS: usize = 64;
@@ -21,7 +22,7 @@ pub(crate) struct ExactKeys {
     count: AtomicU64,
 }
 
-type Shard = HashSet<u128, BuildHasherDefault<LowHalf>>;
+type Shard = HashSet<u128, BuildKeyHasher>;
 
 impl ExactKeys {
     pub(crate) fn new() -> Self {
@@ -83,27 +84,6 @@ pub(crate) const fn count_within(filter_bytes: u64) -> u64 {
 /// Locks although another thread panicked: no step of ours leaves a set half changed.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hashes keys by taking their low half: they are hashes already.
-#[derive(Clone, Copy, Default)]
-struct LowHalf(u64);
-
-impl Hasher for LowHalf {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is wanted")]
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -26,6 +26,7 @@ mod blocked;
 mod chain;
 mod exact;
 mod growing;
+mod key_hash;
 mod line;
 mod lines;
 mod recent;
@@ -34,6 +35,7 @@ mod snapshot;
 
 pub use blocked::{Filter, FilterError, SIZE_BYTES_MAX};
 pub use growing::{Answer, Exact, FilterStats, GrowingFilter, GrowthConfig, Reader};
+pub use key_hash::{BuildKeyHasher, KeyHasher};
 pub use lines::Pages;
 pub use recent::{RecentKeys, RecentReader};
 pub use snapshot::{LABEL_BYTES_MAX, SNAPSHOT_VERSION, SnapshotError};

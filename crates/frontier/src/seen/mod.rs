@@ -14,12 +14,14 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use filter::{FilterError, FilterStats, GrowingFilter, GrowthConfig, Reader, RecentKeys};
+use filter::{
+    BuildKeyHasher, FilterError, FilterStats, GrowingFilter, GrowthConfig, Reader, RecentKeys,
+};
 use types::{Candidate, PageTally, QueuePosition, QueuedUrl, UrlKey, Verdict};
 
 use crate::{Scope, scope::HostMemo};
 pub use config::{SeenConfig, SeenMode, UnknownMode};
-use unwritten::{Answer, BuildKeyHasher, Claim, Unwritten};
+use unwritten::{Answer, Claim, Unwritten};
 
 /// Candidates whose memory is fetched at a time: those of a usual page.
 const CHUNK: usize = 64;

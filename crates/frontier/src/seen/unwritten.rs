@@ -2,11 +2,11 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry as Slot},
-    hash::{BuildHasherDefault, Hasher},
     mem,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use filter::BuildKeyHasher;
 use types::UrlKey;
 
 use super::PageToken;
@@ -161,30 +161,6 @@ impl Unwritten {
 /// Locks although another thread panicked: no step of ours leaves an entry half changed.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hashes keys for maps by taking their low half: they are seeded hashes already.
-#[derive(Clone, Copy, Default)]
-pub(super) struct KeyHasher(u64);
-
-/// Builds [`KeyHasher`]s.
-pub(super) type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is wanted")]
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
 }
 
 #[cfg(test)]
