@@ -213,14 +213,7 @@ impl GrowingFilter {
     pub fn check_and_insert_batch(&self, keys: &[u128], answers: &mut [Answer]) {
         assert_eq!(keys.len(), answers.len(), "a batch has one answer a key");
         for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let reader = self.read();
-            for key in keys {
-                reader.prefetch(*key);
-            }
-            for (key, answer) in keys.iter().zip(answers) {
-                *answer = reader.check_and_insert(*key);
-            }
-            drop(reader);
+            self.answer(keys, answers, Reader::check_and_insert);
             self.grow_if_full(|_| {});
         }
     }
@@ -233,13 +226,23 @@ impl GrowingFilter {
     pub fn contains_batch(&self, keys: &[u128], answers: &mut [Answer]) {
         assert_eq!(keys.len(), answers.len(), "a batch has one answer a key");
         for (keys, answers) in keys.chunks(BATCH_KEYS).zip(answers.chunks_mut(BATCH_KEYS)) {
-            let reader = self.read();
-            for key in keys {
-                reader.prefetch(*key);
-            }
-            for (key, answer) in keys.iter().zip(answers) {
-                *answer = reader.contains(*key);
-            }
+            self.answer(keys, answers, Reader::contains);
+        }
+    }
+
+    /// Asks for each key with what is needed for all of them on its way from memory.
+    fn answer<'a>(
+        &'a self,
+        keys: &[u128],
+        answers: &mut [Answer],
+        ask: impl Fn(&Reader<'a>, u128) -> Answer,
+    ) {
+        let reader = self.read();
+        for key in keys {
+            reader.prefetch(*key);
+        }
+        for (key, answer) in keys.iter().zip(answers) {
+            *answer = ask(&reader, *key);
         }
     }
 
@@ -265,8 +268,9 @@ impl GrowingFilter {
         self.entered_count.fetch_add(new_count as u64, Relaxed);
     }
 
-    /// Takes all keys that are there as certain, so that [`FilterStats::expected_lost`] speaks of those to come.
-    pub fn forget_lost(&self) {
+    /// Begins [`FilterStats::expected_lost`] anew: the keys that are there are taken as certain, and it speaks of those to
+    /// come.
+    pub fn restart_loss_estimate(&self) {
         self.entered_count.store(self.stats().item_count, Relaxed);
     }
 

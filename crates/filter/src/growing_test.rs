@@ -157,7 +157,7 @@ fn keys_that_were_entered_while_they_were_held_exactly_are_certain_and_the_other
         (lost - expected).abs() < 5.0 * expected.sqrt() + 5.0,
         "{lost} of {expected}"
     );
-    filter.forget_lost();
+    filter.restart_loss_estimate();
     assert!(filter.stats().expected_lost < 0.01);
 }
 

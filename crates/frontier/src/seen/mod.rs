@@ -122,7 +122,7 @@ impl SeenTest {
         if !is_wanted {
             return Ok(None);
         }
-        known.forget_lost();
+        known.restart_loss_estimate();
         Self::from_parts(config, Some(known), next_sequence).map(Some)
     }
 
