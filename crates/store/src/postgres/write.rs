@@ -3,7 +3,7 @@
 use std::{borrow::Cow, future::Future, pin::Pin, task::Poll};
 
 use futures_util::future::maybe_done;
-use tokio_postgres::{Error, types::ToSql};
+use tokio_postgres::{Error, error::SqlState, types::ToSql};
 use types::{KeySeed, QueuedUrl};
 
 use super::{failure::failure, lane::Session, param::KeyParam};
@@ -17,9 +17,16 @@ const ROWS_MAX: usize = 5_000;
 /// Bytes of page records in one statement, a single larger record aside.
 const RECORD_BYTES_MAX: usize = 16 << 20;
 
+const ENTER_KEYS: &str = "INSERT INTO url_key (key) SELECT unnest($1::uuid[])";
+
+const ENTER_QUEUE: &str = "\
+    INSERT INTO queue (key, sequence, depth, partition, priority, via, redirect_count, host, url, referrer) \
+    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[], $6::smallint[], \
+        $7::smallint[], $8::text[], $9::text[], $10::text[])";
+
 /// Enters the keys that are not there yet, and the queue entries of these alone: a note that is repeated, also one
 /// whose URL has been finished since, adds nothing.
-const ENTER_NOTES: &str = "\
+const ENTER_FRESH: &str = "\
     WITH note AS MATERIALIZED ( \
         SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[], $6::smallint[], \
             $7::smallint[], $8::text[], $9::text[], $10::text[]) \
@@ -44,46 +51,105 @@ const ENTER_PAGES: &str = "\
 
 const SET_META: &str = "UPDATE meta SET progress = $1, next_sequence = greatest(next_sequence, $2)";
 
-/// The statements that [`commit`] expects its session to have prepared.
-pub(super) const STATEMENTS: &[&str] = &[ENTER_NOTES, LEAVE_QUEUE, ENTER_PAGES, SET_META];
+/// The statements that [`commit`] expects its session to have prepared, each at its [`Prepared`] number.
+pub(super) const STATEMENTS: &[&str] = &[
+    ENTER_KEYS,
+    ENTER_QUEUE,
+    ENTER_FRESH,
+    LEAVE_QUEUE,
+    ENTER_PAGES,
+    SET_META,
+];
+
+#[derive(Clone, Copy)]
+enum Prepared {
+    EnterKeys,
+    EnterQueue,
+    EnterFresh,
+    LeaveQueue,
+    EnterPages,
+    SetMeta,
+}
 
 type Reply<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
 /// Writes `batch` as one transaction.
+///
+/// The seen test hands out a key once, so notes are entered without a look at what is there. Only a commit that was
+/// repeated because its answer was lost can meet its own keys: it fails as a whole on the first, and is written again
+/// by the statement that passes over them.
 pub(super) async fn commit(
     session: &Session,
     batch: &CommitBatch<'_>,
     seed: KeySeed,
 ) -> Result<(), StoreError> {
-    let notes = note_columns(batch.notes, seed)?;
-    let finished = finished_columns(batch.finished, seed)?;
+    let columns = Columns {
+        notes: note_columns(batch.notes, seed)?,
+        finished: finished_columns(batch.finished, seed)?,
+    };
     let next_sequence = batch.notes.iter().map(|note| note.position.sequence).max();
     let next_sequence =
         next_sequence.map_or(Ok(0), |highest| sequence_number(highest.saturating_add(1)))?;
+    let meta: [&(dyn ToSql + Sync); 2] = [&batch.progress, &next_sequence];
+    match columns.write(session, &meta, Entry::AllNew).await {
+        Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            columns.write(session, &meta, Entry::SomeKnown).await
+        }
+        written => written,
+    }
+    .map_err(|error| failure(&error))
+}
 
-    let mut replies: Vec<Reply<'_>> = vec![Box::pin(session.client.batch_execute("BEGIN"))];
-    for columns in &notes {
-        replies.push(send(session, 0, columns.params()));
+/// Whether keys of a batch may be in the store already.
+#[derive(Clone, Copy, PartialEq)]
+enum Entry {
+    AllNew,
+    SomeKnown,
+}
+
+/// What a batch writes, a column a field.
+struct Columns<'a> {
+    notes: Vec<NoteColumns<'a>>,
+    finished: Vec<FinishedColumns<'a>>,
+}
+
+impl Columns<'_> {
+    async fn write(
+        &self,
+        session: &Session,
+        meta: &[&(dyn ToSql + Sync)],
+        entry: Entry,
+    ) -> Result<(), Error> {
+        let send = |statement, params| send(session, statement, params);
+        let mut replies: Vec<Reply<'_>> = vec![Box::pin(session.client.batch_execute("BEGIN"))];
+        for notes in &self.notes {
+            if entry == Entry::AllNew {
+                replies.push(send(Prepared::EnterKeys, vec![&notes.keys]));
+                replies.push(send(Prepared::EnterQueue, notes.params()));
+            } else {
+                replies.push(send(Prepared::EnterFresh, notes.params()));
+            }
+        }
+        for finished in &self.finished {
+            replies.push(send(Prepared::LeaveQueue, finished.queue_params()));
+            replies.push(send(Prepared::EnterPages, finished.page_params()));
+        }
+        replies.push(send(Prepared::SetMeta, meta.to_vec()));
+        // After a failed statement the server turns this into a rollback.
+        replies.push(Box::pin(session.client.batch_execute("COMMIT")));
+        pipelined(replies).await
     }
-    for columns in &finished {
-        replies.push(send(session, 1, columns.queue_params()));
-        replies.push(send(session, 2, columns.page_params()));
-    }
-    replies.push(send(session, 3, vec![&batch.progress, &next_sequence]));
-    // After a failed statement the server turns this into a rollback.
-    replies.push(Box::pin(session.client.batch_execute("COMMIT")));
-    pipelined(replies).await
 }
 
 fn send<'a>(
     session: &'a Session,
-    statement: usize,
+    statement: Prepared,
     params: Vec<&'a (dyn ToSql + Sync)>,
 ) -> Reply<'a> {
     Box::pin(async move {
         session
             .client
-            .execute(&session.statements[statement], &params)
+            .execute(&session.statements[statement as usize], &params)
             .await
             .map(drop)
     })
@@ -92,7 +158,7 @@ fn send<'a>(
 /// Sends all requests in order without waiting in between, then takes in every answer; the first failure is returned.
 ///
 /// A request is sent when its future is first polled, and each round polls in order.
-async fn pipelined(replies: Vec<Reply<'_>>) -> Result<(), StoreError> {
+async fn pipelined(replies: Vec<Reply<'_>>) -> Result<(), Error> {
     let mut replies: Vec<_> = replies
         .into_iter()
         .map(|reply| Box::pin(maybe_done(reply)))
@@ -114,7 +180,7 @@ async fn pipelined(replies: Vec<Reply<'_>>) -> Result<(), StoreError> {
     .await;
     for mut reply in replies {
         if let Some(Err(error)) = reply.as_mut().take_output() {
-            return Err(failure(&error));
+            return Err(error);
         }
     }
     Ok(())
