@@ -62,7 +62,8 @@ struct Rebuilt {
     used: f64,
 }
 
-/// Opens the store and reads all its keys into a new filter, as the start of a crawl does.
+/// Opens the store and reads all its keys into a new filter, by the calls with which a crawl starts. The filter is one
+/// for just that many keys, so that its size is what the title says; a crawl that goes on makes one for twice as many.
 fn rebuild(place: &Place, folder: &Path, keys: u64) -> Outcome<Rebuilt> {
     let (client, server, began) = (client_seconds(), place.server_seconds()?, Instant::now());
     let opened = place.open(folder)?;

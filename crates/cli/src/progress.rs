@@ -29,6 +29,8 @@ pub(crate) struct Display {
     form: Form,
     /// Slices of the filter when it was last looked at.
     slice_count: Option<u64>,
+    /// Whether it was said that the filter cannot grow.
+    is_refusal_told: bool,
 }
 
 /// The way of showing that suits where stderr goes.
@@ -50,6 +52,7 @@ impl Display {
         Self {
             form: Form::new(verbosity),
             slice_count: None,
+            is_refusal_told: false,
         }
     }
 
@@ -58,6 +61,11 @@ impl Display {
         let before = self.slice_count.replace(progress.filter_slice_count);
         if before.is_some_and(|before| progress.filter_slice_count > before.max(1)) {
             self.message(&grown(progress), printer);
+        }
+        if let Some(error) = progress.filter_growth_error
+            && !std::mem::replace(&mut self.is_refusal_told, true)
+        {
+            self.message(&format!("the filter cannot grow: {error}"), printer);
         }
         self.show(printer, || live_block(progress), || plain_line(progress));
     }
@@ -265,6 +273,7 @@ mod tests {
             filter_slice_count: 12,
             filter_predicted_rate: 0.008,
             filter_item_count: 4_000_000,
+            filter_growth_error: None,
             filter_expected_count: 5_000_000,
             errors: 1_234_567,
             wire_bytes: 12 << 40,

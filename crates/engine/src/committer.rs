@@ -33,6 +33,8 @@ pub(crate) struct Committer {
     pub(crate) ledger: Ledger<Finish>,
     pub(crate) outputs: Outputs,
     pub(crate) saved: SavedProgress,
+    /// URLs that earlier runs expected to have lost.
+    pub(crate) lost_before: f64,
     pub(crate) live: Arc<Live>,
     pub(crate) owner: Sender<OwnerEvent>,
     pub(crate) last_sync: Instant,
@@ -146,6 +148,7 @@ impl Committer {
             }
         }
         self.saved.outputs = self.outputs.flush()?;
+        self.saved.expected_lost = self.lost_before + self.seen.expected_lost();
         // A store whose commits survive a power cut must not speak of outputs that do not.
         if self.store.is_durable_at_commit() && !finished.is_empty() {
             self.outputs.sync()?;

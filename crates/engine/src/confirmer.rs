@@ -15,18 +15,22 @@ use crate::{EngineError, live::Live, message::SideMessage, patience::patiently};
 /// A batch is asked at this size at the latest; the round trip, not the row, is what a database feels.
 const BATCH_MAX: usize = 4_096;
 /// A suspect waits at most this long for company, so that a quiet crawl does not stand still.
-const DEADLINE: Duration = Duration::from_millis(25);
+const DEADLINE: Duration = Duration::from_millis(100);
+/// One in so many leases may wait for verdicts before they are asked for: more would leave connections idle.
+const WAITING_SHARE: u32 = 4;
 
-/// Runs until every sender of suspects is gone.
+/// Runs until every sender of suspects is gone. Each message has the suspects of one page, whose lease goes on until their
+/// verdict; there are at most `leases_max` leases.
 pub(crate) fn run(
     store: &dyn Store,
     seen: &SeenTest,
     live: &Live,
     suspects: &Receiver<Vec<Candidate>>,
     verdicts: &Sender<SideMessage>,
+    leases_max: u32,
 ) -> Result<(), EngineError> {
     while let Ok(first) = suspects.recv() {
-        let batch = gather(first, suspects);
+        let batch = gather(first, suspects, leases_max / WAITING_SHARE);
         let settled = confirm(store, seen, live, batch)?;
         if verdicts.send(SideMessage::Verdicts(settled)).is_err() {
             return Ok(());
@@ -35,13 +39,21 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Collects suspects until the batch is full or the first has waited long enough.
-fn gather(first: Vec<Candidate>, suspects: &Receiver<Vec<Candidate>>) -> Vec<Candidate> {
+/// Collects suspects until the batch is full, `pages_max` pages wait, or the first has waited long enough.
+fn gather(
+    first: Vec<Candidate>,
+    suspects: &Receiver<Vec<Candidate>>,
+    pages_max: u32,
+) -> Vec<Candidate> {
     let mut batch = first;
     let deadline = Instant::now() + DEADLINE;
-    while batch.len() < BATCH_MAX {
+    let mut page_count = 1;
+    while batch.len() < BATCH_MAX && page_count < pages_max {
         match suspects.recv_deadline(deadline) {
-            Ok(more) => batch.extend(more),
+            Ok(more) => {
+                batch.extend(more);
+                page_count += 1;
+            }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         }
     }

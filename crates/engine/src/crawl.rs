@@ -47,7 +47,14 @@ impl Crawl {
     /// Fails when a setting cannot be used, when another process crawls into the same folder or store, or when one of
     /// them cannot be opened.
     pub fn start(config: CrawlConfig, seeds: &[CanonicalUrl]) -> Result<Self, EngineError> {
-        Self::start_observed(config, seeds, &mut |_| ())
+        let mut notices = Vec::new();
+        let crawl = Self::start_observed(config, seeds, &mut |event| {
+            if let OpeningEvent::Notice(notice) = event {
+                notices.push(notice);
+            }
+        })?;
+        crawl.live.notice_first(notices);
+        Ok(crawl)
     }
 
     /// Does what [`Crawl::start`] does, and tells `observer` how far it has come: to open a large store takes time.
@@ -72,17 +79,8 @@ impl Crawl {
         // All seeds ever given: a run that died may have offered only some of its own.
         let seeds = folder.add_seeds(seeds)?;
         let scope = scope(&config, &seeds)?;
-        let mut notices = Vec::new();
-        let opened = opening::open(&config, &folder, &mut |event| {
-            if let OpeningEvent::Notice(notice) = &event {
-                notices.push(notice.clone());
-            }
-            observer(event);
-        })?;
+        let opened = opening::open(&config, &folder, observer)?;
         let live = Arc::new(Live::new(config.limits, &opened.saved));
-        for notice in notices {
-            live.notice(notice);
-        }
         let run = Run::new(config, &live, &opened);
         let (stages, seen, owner) = assemble(run.config(), opened, &live, fetcher, scope, seeds)?;
         let (done_sender, done) = bounded(1);
@@ -108,8 +106,8 @@ impl Crawl {
         self.live.progress(&self.seen.stats().filter)
     }
 
-    /// Returns what the user should know beside the result, in the order in which it came up: from the opening, and,
-    /// once [`Crawl::wait`] has handed out the result, from the end.
+    /// Returns what the user should know beside the result, in the order in which it came up: from the opening, unless an
+    /// observer was told, and, once [`Crawl::wait`] has handed out the result, from the end.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         self.live.notices()
@@ -171,11 +169,13 @@ fn assemble(
     // From here on leases may be under way, and the store must say so before the first is.
     saved.leases_at_risk = u64::from(config.leases_in_force());
     saved.is_finished = false;
+    saved.seen_mode = config.seen_mode.to_string();
     let committer = Committer {
         store,
         seen: Arc::clone(&seen),
         ledger: Ledger::new(next_sequence),
         outputs,
+        lost_before: saved.expected_lost,
         saved,
         live: Arc::clone(live),
         owner: events.clone(),

@@ -107,6 +107,11 @@ impl Live {
             .fetch_add(wire_bytes, Ordering::Relaxed);
     }
 
+    /// Keeps what the user should know of the opening, before all that came up since.
+    pub(crate) fn notice_first(&self, notices: Vec<String>) {
+        hold(&self.notices).splice(0..0, notices);
+    }
+
     /// Keeps something that the user should know.
     pub(crate) fn notice(&self, notice: String) {
         hold(&self.notices).push(notice);
@@ -174,6 +179,7 @@ impl Live {
             filter_predicted_rate: filter.predicted_rate,
             filter_item_count: filter.item_count,
             filter_expected_count: filter.expected_count,
+            filter_growth_error: filter.growth_error,
             errors: saved.counts.failed,
             wire_bytes: now.wire_bytes,
             bytes_per_second: rate(now.wire_bytes, oldest.wire_bytes),

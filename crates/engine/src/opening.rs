@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use frontier::{SeenTest, Workbench, WorkbenchConfig};
+use frontier::{SeenMode, SeenTest, Workbench, WorkbenchConfig};
 use store::{CrawlIdentity, OpenedStore, Store, StoreError};
 use types::{KEY_VERSION, KeySeed};
 
@@ -73,6 +73,7 @@ pub(crate) fn open(
         Some(bytes) => SavedProgress::from_bytes(&bytes)?,
         None => SavedProgress::default(),
     };
+    check_mode(config, &saved)?;
     let next_sequence = store.next_sequence()?;
     let key_count = saved.counts.queued + saved.counts.finished();
     let snapshot = SnapshotLabel::new(identity.crawl_id, next_sequence, key_count);
@@ -111,6 +112,24 @@ fn check_rules(
         "the crawl in {} was begun with other rules of canonicalization; under these the same pages would have \
          other keys, so go on with the rules it was begun with",
         config.data.display()
+    )))
+}
+
+/// Refuses to go on in another mode of the seen test, where that would pass off as complete what is not, or mix counts of
+/// unlike things.
+fn check_mode(config: &CrawlConfig, saved: &SavedProgress) -> Result<(), EngineError> {
+    let Ok(before) = saved.seen_mode.parse::<SeenMode>() else {
+        // A crawl that has not begun.
+        return Ok(());
+    };
+    if config.seen_mode.continues(before) {
+        return Ok(());
+    }
+    Err(EngineError::Config(format!(
+        "the crawl in {} was begun with the seen test in mode {before}, and cannot go on in mode {}: go on in {before}, \
+         or begin a new crawl in another folder",
+        config.data.display(),
+        config.seen_mode
     )))
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use filter::FilterError;
+
 /// What opening a crawl tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpeningEvent {
@@ -18,7 +20,7 @@ pub enum OpeningEvent {
         /// Keys that there are, by the crawl's accounts.
         expected_count: u64,
     },
-    /// Something that the user should know and that keeps nothing from going on; [`crate::Crawl::notices`] has it too.
+    /// Something that the user should know and that keeps nothing from going on.
     Notice(String),
 }
 
@@ -51,6 +53,8 @@ pub struct Progress {
     pub filter_item_count: u64,
     /// Keys that it was planned for.
     pub filter_expected_count: u64,
+    /// Why the filter, or the set of keys in its place, could not grow, if it had to and could not.
+    pub filter_growth_error: Option<FilterError>,
     /// URLs that failed.
     pub errors: u64,
     /// Bytes of bodies on the wire, in the whole crawl.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use store::StoreCounters;
 use types::CrawlCounts;
 
-use crate::ratio::share;
+use crate::{ratio::share, saved::SavedProgress};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +120,7 @@ pub struct FilterReport {
     pub predicted_rate: f64,
     /// False positives among the new URLs of this crawl.
     pub measured_rate: f64,
-    /// URLs that the mode without a store is expected to have lost in this run.
+    /// URLs that the mode without a store is expected to have lost, in all runs.
     pub expected_lost: f64,
     /// Why it could not grow, if it had to and could not.
     pub growth_error: Option<String>,
@@ -178,10 +178,10 @@ pub(crate) fn without_store(counts: &CrawlCounts) -> f64 {
 
 impl FilterReport {
     /// Takes the filter's own figures; the measured rate is the share of false positives among the new URLs.
-    pub(crate) fn new(stats: &SeenStats, counts: &CrawlCounts) -> Self {
+    pub(crate) fn new(stats: &SeenStats, saved: &SavedProgress) -> Self {
+        let counts = &saved.counts;
         let new_urls = counts.filter_no + counts.false_positives;
         let filter = &stats.filter;
-        let is_unconfirmed = stats.mode == SeenMode::Bloom;
         // Without a filter, what the store did not have was no false positive.
         let measured_rate = if stats.mode == SeenMode::Store {
             0.0
@@ -199,11 +199,7 @@ impl FilterReport {
             fill: filter.fill,
             predicted_rate: filter.predicted_rate,
             measured_rate,
-            expected_lost: if is_unconfirmed {
-                filter.expected_lost
-            } else {
-                0.0
-            },
+            expected_lost: saved.expected_lost,
             growth_error: filter.growth_error.map(|error| error.to_string()),
         }
     }

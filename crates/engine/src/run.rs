@@ -181,8 +181,9 @@ impl Run {
             Ok(())
         })?];
         let (store, seen, live) = self.shared();
+        let leases_max = self.config.leases_in_force();
         threads.push(watch.stage("confirm", move || {
-            confirmer::run(store.as_ref(), &seen, &live, &suspects, &side)
+            confirmer::run(store.as_ref(), &seen, &live, &suspects, &side, leases_max)
         })?);
         let (store, _, live) = self.shared();
         threads.push(watch.stage("refill", move || {
@@ -282,6 +283,7 @@ impl Run {
             StoreConfig::Embedded => "embedded",
             StoreConfig::Postgres { .. } => "postgres",
         };
+        let filter = FilterReport::new(&self.seen.stats(), &saved);
         Report {
             outcome,
             elapsed_seconds,
@@ -299,7 +301,7 @@ impl Run {
             requests_this_run: self.live.request_count(),
             identity_holds: saved.counts.identity_holds(),
             links: LinkReport::new(&saved.counts),
-            filter: FilterReport::new(&self.seen.stats(), &saved.counts),
+            filter,
             counts: saved.counts,
             store: StoreReport::new(backend, self.store.counters()),
             leases_max: u64::from(self.config.leases_in_force()),

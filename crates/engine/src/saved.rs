@@ -21,6 +21,10 @@ pub(crate) struct SavedProgress {
     pub(crate) leases_at_risk: u64,
     /// Whether the crawl had nothing left to do.
     pub(crate) is_finished: bool,
+    /// The mode of the seen test; empty before the first run.
+    pub(crate) seen_mode: String,
+    /// URLs that mode `bloom` expects to have lost in all runs.
+    pub(crate) expected_lost: f64,
 }
 
 /// Sums over the finished pages.

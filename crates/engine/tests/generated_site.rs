@@ -6,7 +6,7 @@
 
 mod support;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use replay::{Server, ServerConfig, Synthetic, SyntheticConfig};
 use support::{BACKENDS, Backend, Place, assert_fetched_once, assert_whole, crawl};
@@ -105,8 +105,13 @@ fn the_store_is_read_for_at_most_one_link_in_a_hundred() {
             "{} store reads",
             links.store_reads
         );
+        let milliseconds =
+            u64::try_from(Duration::from_secs_f64(report.elapsed_seconds).as_millis());
+        let milliseconds = milliseconds.expect("it did not take that long");
+        // A slow machine spreads the suspects over more time, and none waits longer than a tenth of a second.
+        let round_trips_max = (links.discovered / 10_000).max(milliseconds / 100);
         assert!(
-            report.store.confirm_round_trips * 10_000 < links.discovered,
+            report.store.confirm_round_trips <= round_trips_max,
             "{:?}",
             report.store
         );

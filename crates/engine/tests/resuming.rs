@@ -5,7 +5,7 @@ mod support;
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
-use engine::{Crawl, CrawlConfig, EngineError, Outcome, Report, StoreConfig};
+use engine::{Crawl, CrawlConfig, EngineError, ErrorKind, Outcome, Report, SeenMode, StoreConfig};
 use replay::{Server, ServerConfig, SiteAnswer, SiteRequest, Synthetic, SyntheticConfig};
 use store::testing::Cluster;
 use support::{Backend, Place, assert_fetched_once, assert_whole, crawl};
@@ -182,6 +182,28 @@ fn other_rules_of_canonicalization_are_refused() {
         refusal.to_string().contains("rules of canonicalization"),
         "{refusal}"
     );
+}
+
+#[test]
+fn a_mode_that_would_hide_what_an_earlier_one_lost_is_refused() {
+    let (server, site) = site(300, Duration::ZERO);
+    let place = Place::new(Backend::Embedded);
+    let in_mode = |seen_mode, fixed_filter_urls| CrawlConfig {
+        seen_mode,
+        fixed_filter_urls,
+        ..place.config(&server)
+    };
+    let start_url = site.start_url();
+    // A filter of three URLs' bits loses most of them.
+    let report = crawl(in_mode(SeenMode::Bloom, Some(3)), &[&start_url]);
+    assert!(report.filter.expected_lost > 1.0, "{report:?}");
+    for mode in [SeenMode::BloomStore, SeenMode::Exact, SeenMode::Store] {
+        let refused = Crawl::start(in_mode(mode, None), &[]).err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Config, "{mode}");
+        assert!(refused.to_string().contains("go on in bloom"), "{refused}");
+    }
+    let again = crawl(in_mode(SeenMode::Bloom, Some(3)), &[&start_url]);
+    assert!(again.filter.expected_lost >= report.filter.expected_lost);
 }
 
 #[test]

@@ -48,7 +48,8 @@ pub enum FilterError {
     },
     /// The system does not give that much memory.
     #[error(
-        "a filter of {bytes} bytes does not fit in memory: expect fewer keys or accept a higher rate"
+        "{bytes} bytes, for a filter or for its cache, do not fit in memory: expect fewer keys, accept a higher rate or give \
+         the cache less"
     )]
     OutOfMemory {
         /// Its size.

@@ -89,7 +89,8 @@ pub struct FilterStats {
     pub size_bytes: u64,
     /// Keys that were most likely answered [`Answer::Claimed`] although they were not there, so far.
     pub expected_lost: f64,
-    /// Why it could not grow, if it had to and could not: it goes on, and exceeds the rate.
+    /// Why it could not grow, if it had to and could not: it goes on, and exceeds the rate, or as an exact set takes more
+    /// memory with every key.
     pub growth_error: Option<FilterError>,
 }
 
@@ -284,32 +285,33 @@ impl GrowingFilter {
         }
     }
 
-    /// Grows if the last slice, or the exact set, has its share of keys; returns whether it grew. It is called by every
-    /// batch, and nearly always looks at a few counters only.
+    /// Grows if the last slice, or the exact set, has its share of keys. It is called by every batch, and nearly always
+    /// looks at a few counters only.
     ///
     /// When an exact set turns into a filter, `moved` is called with each of its keys, for whoever wants to remember which
     /// keys were certain. Where memory for growth is refused all goes on as it is; [`FilterStats::growth_error`] says so.
-    pub fn grow_if_full(&self, moved: impl FnMut(u128)) -> bool {
+    pub fn grow_if_full(&self, moved: impl FnMut(u128)) {
         if !self.is_due(&self.read().stage) {
-            return false;
+            return;
         }
         // One thread grows, and those that come by wait for it: went they on, they would fill what is full already.
         let _growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match &*self.read().stage {
-            stage if !self.is_due(stage) => return false,
-            Stage::Exact(keys) => Slice::first(&self.config, keys.count()),
+            stage if !self.is_due(stage) => return,
+            Stage::Exact(keys) => Slice::first(&self.config, keys.count()).inspect(|next| {
+                // The memory comes page by page when it is first written to, so that is done while nobody waits.
+                enter_all(keys, next);
+            }),
             Stage::Slices(slices) => Slice::next(&self.config, slices),
         };
         let next = match made {
             Ok(next) => next,
             Err(error) => {
                 self.growth_error.get_or_init(|| error);
-                return false;
+                return;
             }
         };
-        let keys = self.push(next);
-        keys.into_iter().for_each(moved);
-        true
+        self.push(next).into_iter().for_each(moved);
     }
 
     /// Adds a slice, and returns the keys of the exact set whose place it takes.
@@ -319,9 +321,8 @@ impl GrowingFilter {
         match &mut *stage {
             Stage::Slices(slices) => slices.push(next),
             Stage::Exact(exact) => {
-                exact.for_each(|key| keys.push(key));
-                let mut is_new = vec![false; keys.len()];
-                next.filter.check_and_insert_batch(&keys, &mut is_new);
+                // Again all of them: more may have come since.
+                keys = enter_all(exact, &next);
                 self.entered_count.store(next.filter.item_count(), Relaxed);
                 *stage = Stage::Slices(vec![next]);
             }
@@ -374,6 +375,15 @@ impl GrowingFilter {
         };
         is_full && self.growth_error.get().is_none()
     }
+}
+
+/// Inserts the keys of an exact set into the slice that follows it, and returns them.
+fn enter_all(exact: &ExactKeys, slice: &Slice) -> Vec<u128> {
+    let mut keys = Vec::new();
+    exact.for_each(|key| keys.push(key));
+    let mut is_new = vec![false; keys.len()];
+    slice.filter.check_and_insert_batch(&keys, &mut is_new);
+    keys
 }
 
 impl Reader<'_> {

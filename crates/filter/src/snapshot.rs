@@ -69,7 +69,7 @@ impl GrowingFilter {
     /// whether the snapshot is of the state at hand.
     ///
     /// Every key that was inserted before the call is in it; of those inserted meanwhile any number. While it is written the
-    /// filter does not grow: whoever finds it full waits.
+    /// filter does not grow: from when one finds it full everybody waits.
     ///
     /// # Errors
     ///

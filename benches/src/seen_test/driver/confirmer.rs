@@ -1,4 +1,5 @@
-//! The confirmer's part: asks the store about suspects in sorted batches, one at a time, as the engine's confirmer does.
+//! The confirmer's part: asks the store about suspects in sorted batches, one at a time, as the engine's confirmer does
+//! (but for its bound on the pages that wait: here none holds a connection).
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,7 @@ use types::{Candidate, UrlKey, Verdict};
 /// A batch is asked at this size at the latest.
 const BATCH_MAX: usize = 4_096;
 /// A suspect waits at most this long for company.
-const DEADLINE: Duration = Duration::from_millis(25);
+const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Runs until every sender of suspects is gone.
 #[expect(

@@ -135,8 +135,6 @@ fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
 ///
 /// Returns the crawl's failure.
 pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure> {
-    // Those of the opening were told as they came.
-    let told_count = crawl.notices().len();
     let mut display = Display::new(printer.verbosity);
     let mut obeyed = 0;
     let result = loop {
@@ -160,8 +158,8 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
         display.update(&crawl.progress(), printer);
     };
     display.finish();
-    for notice in crawl.notices().iter().skip(told_count) {
-        printer.warning(notice);
+    for notice in crawl.notices() {
+        printer.warning(&notice);
     }
     let report = result?;
     if let Some(error) = &report.filter.growth_error {

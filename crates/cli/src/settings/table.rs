@@ -325,7 +325,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SEEN,
         "seen-mode",
         Kind::Text("MODE"),
-        "What answers whether a URL is known: bloom+store (the filter, and the store where it says yes), bloom (the filter alone: a few URLs are lost, and the report says how many), exact (a set of all keys in memory) or store (the store alone, for every link). The first is meant for crawls, the others to compare it with.",
+        "What answers whether a URL is known: bloom+store (the filter, and the store where it says yes), bloom (the filter alone: a few URLs are lost, and the report says how many), exact (a set of all keys in memory) or store (the store alone, for every link). The first is meant for crawls, the others to compare it with; a crawl goes on in the mode it was begun in, only bloom+store and exact may follow each other.",
         |s| Value::Text(s.crawl.seen_mode.to_string()),
         |s, v| put(&mut s.crawl.seen_mode, SeenMode::from_str(&text(v)?).map_err(|error| error.to_string())),
     )

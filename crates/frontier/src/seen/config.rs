@@ -17,7 +17,7 @@ pub enum SeenMode {
     Bloom,
     /// A set of all keys in memory: exact, in 19 to 39 bytes a key.
     Exact,
-    /// The store alone: exact, with a read for every link that is no repeat in its page.
+    /// The store alone: exact, with a read for every link that is no repeat in its page or of a URL just under way.
     Store,
 }
 
@@ -34,6 +34,14 @@ impl SeenMode {
             Self::Exact => "exact",
             Self::Store => "store",
         }
+    }
+
+    /// Returns whether a crawl begun in mode `before` may go on in this one, so that it stays exact and its counts mean the
+    /// same: in the same mode, and between the filter with the store and the set of all keys.
+    #[must_use]
+    pub fn continues(self, before: Self) -> bool {
+        let is_exact = |mode| matches!(mode, Self::BloomStore | Self::Exact);
+        self == before || (is_exact(self) && is_exact(before))
     }
 }
 

@@ -112,10 +112,11 @@ impl SeenTest {
     ) -> Result<Option<Self>, FilterError> {
         let is_wanted = config.growth().is_some_and(|growth| {
             let has = known.config();
-            // One that was made for more keys than are expected now serves as well.
+            // One that was made for more keys than are expected now serves as well, and on any pages.
             let expected_count = growth.expected_count.max(has.expected_count);
             *has == GrowthConfig {
                 expected_count,
+                pages: has.pages,
                 ..growth
             }
         });
@@ -311,6 +312,16 @@ impl SeenTest {
     pub fn noted(&self, keys: impl IntoIterator<Item = UrlKey>) {
         for key in keys {
             self.unwritten.remove_note(key);
+        }
+    }
+
+    /// Returns how many URLs were lost as far as one can expect: in mode `bloom`, where nobody asks whether the filter is
+    /// right, else 0.
+    #[must_use]
+    pub fn expected_lost(&self) -> f64 {
+        match (&self.known, self.mode) {
+            (Some(known), SeenMode::Bloom) => known.stats().expected_lost,
+            _ => 0.0,
         }
     }
 
