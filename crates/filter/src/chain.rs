@@ -1,5 +1,7 @@
 //! The slices of a filter that has grown: how large the next one is, and what all of them together say.
 
+use std::sync::Arc;
+
 use crate::{Filter, FilterError, growing::GrowthConfig, sizing};
 
 /// The share of its planned keys at which the first slice stops taking keys. It then has a third of its planned rate;
@@ -42,7 +44,7 @@ impl Slice {
         clippy::cast_sign_loss,
         reason = "a multiple of a count is not negative, and rounding it changes nothing"
     )]
-    pub(crate) fn next(config: &GrowthConfig, slices: &[Self]) -> Result<Self, FilterError> {
+    pub(crate) fn next(config: &GrowthConfig, slices: &[Arc<Self>]) -> Result<Self, FilterError> {
         let item_count: u64 = slices.iter().map(|slice| slice.filter.item_count()).sum();
         let full_count = ((item_count as f64 * GROWTH) as u64).max(1);
         // What is left may be next to nothing, if the rate was exceeded in a rush of keys; a rate of 0 has no filter.
@@ -54,18 +56,18 @@ impl Slice {
 }
 
 /// Adds up a figure of each slice.
-pub(crate) fn sum(slices: &[Slice], figure: impl Fn(&Filter) -> u64) -> u64 {
+pub(crate) fn sum(slices: &[Arc<Slice>], figure: impl Fn(&Filter) -> u64) -> u64 {
     slices.iter().map(|slice| figure(&slice.filter)).sum()
 }
 
 /// Returns the share of all bits that is set.
 #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-pub(crate) fn fill(slices: &[Slice]) -> f64 {
+pub(crate) fn fill(slices: &[Arc<Slice>]) -> f64 {
     sum(slices, Filter::bit_count) as f64 / sum(slices, Filter::bits_all) as f64
 }
 
 /// Returns the rate at which a key that is in none of the slices is claimed by at least one.
-pub(crate) fn compound_rate(slices: &[Slice]) -> f64 {
+pub(crate) fn compound_rate(slices: &[Arc<Slice>]) -> f64 {
     let clear: f64 = slices
         .iter()
         .map(|slice| 1.0 - slice.filter.predicted_rate())
@@ -76,7 +78,7 @@ pub(crate) fn compound_rate(slices: &[Slice]) -> f64 {
 /// Returns how many keys were claimed though they were new, most likely, while the slices filled up: at a rate `p` each
 /// key that is taken as new stands for `p / (1 - p)` that were not. The first `entered_count` keys were not asked for.
 #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
-pub(crate) fn expected_lost(slices: &[Slice], entered_count: u64) -> f64 {
+pub(crate) fn expected_lost(slices: &[Arc<Slice>], entered_count: u64) -> f64 {
     const STEPS: u32 = 64;
     let mut before_count = 0;
     let mut clear_before = 1.0;

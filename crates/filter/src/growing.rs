@@ -9,7 +9,7 @@ use std::{
     cell::Cell,
     fmt,
     sync::{
-        Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
+        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
@@ -130,8 +130,8 @@ pub struct GrowingFilter {
 
 pub(crate) enum Stage {
     Exact(ExactKeys),
-    /// The slices by age; the last takes keys.
-    Slices(Vec<Slice>),
+    /// The slices by age; the last takes keys. Shared with whoever saves them, so that nobody waits for that.
+    Slices(Vec<Arc<Slice>>),
 }
 
 /// The right to ask for keys one by one while nothing grows. Keep it for a batch, not for longer, and call
@@ -183,7 +183,7 @@ impl GrowingFilter {
         // Also where none is needed yet: what cannot be had should be said before the first key.
         Filter::lines_for(config.expected_count, config.rate)?;
         let stage = match config.exact {
-            Exact::Never => Stage::Slices(vec![Slice::first(config, 0)?]),
+            Exact::Never => Stage::Slices(vec![Arc::new(Slice::first(config, 0)?)]),
             Exact::Small | Exact::Always => Stage::Exact(ExactKeys::new()),
         };
         Ok(Self::from_parts(*config, stage, 0))
@@ -319,12 +319,12 @@ impl GrowingFilter {
         let mut keys = Vec::new();
         let mut stage = self.stage.write().unwrap_or_else(PoisonError::into_inner);
         match &mut *stage {
-            Stage::Slices(slices) => slices.push(next),
+            Stage::Slices(slices) => slices.push(Arc::new(next)),
             Stage::Exact(exact) => {
                 // Again all of them: more may have come since.
                 keys = enter_all(exact, &next);
                 self.entered_count.store(next.filter.item_count(), Relaxed);
-                *stage = Stage::Slices(vec![next]);
+                *stage = Stage::Slices(vec![Arc::new(next)]);
             }
         }
         keys

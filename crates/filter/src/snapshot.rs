@@ -9,7 +9,10 @@
 //! The checksum of the header comes before the content that it describes, so no damaged length of that is ever believed;
 //! those of label and table are bounded by 64 KiB each.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    sync::Arc,
+};
 
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -64,12 +67,18 @@ pub enum SnapshotError {
     Memory(#[from] FilterError),
 }
 
+/// What a snapshot is made of.
+enum Copied {
+    Exact(Vec<u128>),
+    Slices(Vec<Arc<Slice>>),
+}
+
 impl GrowingFilter {
     /// Writes a snapshot. `label` comes back from [`GrowingFilter::load`]: what the application has to know to say
     /// whether the snapshot is of the state at hand.
     ///
-    /// Every key that was inserted before the call is in it; of those inserted meanwhile any number. While it is written the
-    /// filter does not grow: from when one finds it full everybody waits.
+    /// Every key that was inserted before the call is in it; of those inserted meanwhile any number. Nobody waits for it: the
+    /// keys of an exact set are copied first, the slices of a filter are read as they are.
     ///
     /// # Errors
     ///
@@ -81,28 +90,36 @@ impl GrowingFilter {
                 "the label of a snapshot is over 64 KiB",
             ));
         }
-        let reader = self.read();
         let mut to = Summed::new(to);
-        match &*reader.stage {
-            Stage::Exact(keys) => {
-                // Its keys are copied first, since more may come before they are written.
-                let mut all = Vec::new();
-                keys.for_each(|key| all.push(key));
+        match self.copy() {
+            Copied::Exact(all) => {
                 self.save_header(label, 0, &[all.len() as u64], &mut to)?;
                 for keys in all.chunks(BLOCK_BYTES / size_of::<u128>()) {
                     let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
                     to.write(&bytes)?;
                 }
             }
-            Stage::Slices(slices) => {
-                let table: Vec<u64> = slices.iter().flat_map(Slice::numbers).collect();
+            Copied::Slices(slices) => {
+                let table: Vec<u64> = slices.iter().flat_map(|slice| slice.numbers()).collect();
                 self.save_header(label, 1, &table, &mut to)?;
-                for slice in slices {
+                for slice in &slices {
                     save_lines(slice.filter.lines(), &mut to)?;
                 }
             }
         }
         to.end()
+    }
+
+    /// Takes what a snapshot is made of, so that nobody waits while that is written.
+    fn copy(&self) -> Copied {
+        match &*self.read().stage {
+            Stage::Exact(keys) => {
+                let mut all = Vec::new();
+                keys.for_each(|key| all.push(key));
+                Copied::Exact(all)
+            }
+            Stage::Slices(slices) => Copied::Slices(slices.clone()),
+        }
     }
 
     fn save_header(
@@ -181,7 +198,7 @@ impl GrowingFilter {
         let stage = if header.is_chain {
             let mut slices = Vec::new();
             for numbers in header.table.chunks_exact(SLICE_NUMBERS) {
-                slices.push(load_slice(numbers, header.config.pages, from)?);
+                slices.push(Arc::new(load_slice(numbers, header.config.pages, from)?));
             }
             Stage::Slices(slices)
         } else {
