@@ -112,11 +112,14 @@ fn survives_kills(store: &str, seed: u64) {
     }));
     let server = serve(&site);
     let folder = folder();
+    // A filter from the first URL on, and saved so often that each run reads it, and the keys logged since.
+    let settings = "fixed-filter-urls = 20000\ncheckpoint-interval = \"100ms\"\n";
+    fs::write(folder.path().join("config.toml"), settings).expect("the settings are written");
     let connect_to = format!("::{}", server.http_address());
     let start = site.start_url();
     let words = format!(
         "crawl {start} --data data --store {store} --delay 0 --per-host 64 --connect-to {connect_to} \
-         --expected-urls 10000 --json --quiet"
+         --expected-urls 10000 --json --verbose"
     );
     let crawl = Crawl {
         folder: folder.path(),
@@ -136,6 +139,11 @@ fn survives_kills(store: &str, seed: u64) {
     }
     let run = crawl.finish();
     assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("the filter was read from its snapshot"),
+        "{}",
+        run.stderr
+    );
     let report: serde_json::Value =
         serde_json::from_str(&run.stdout).expect("--json prints the report");
     assert_eq!(report["outcome"], "finished");

@@ -12,6 +12,7 @@ use types::LeaseId;
 
 use crate::{
     EngineError,
+    checkpoint::Checkpoints,
     live::Live,
     message::{Finish, FinishedPage, OwnerEvent, Settlement, SideMessage},
     output::Outputs,
@@ -32,6 +33,7 @@ pub(crate) struct Committer {
     pub(crate) seen: Arc<SeenTest>,
     pub(crate) ledger: Ledger<Finish>,
     pub(crate) outputs: Outputs,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) saved: SavedProgress,
     /// URLs that earlier runs expected to have lost.
     pub(crate) lost_before: f64,
@@ -125,6 +127,7 @@ impl Committer {
                 break;
             }
             self.commit(batch)?;
+            self.checkpoints.begin_if_due();
         }
         if self.last_sync.elapsed() >= SYNC_INTERVAL {
             self.sync()?;
@@ -153,6 +156,8 @@ impl Committer {
         if self.store.is_durable_at_commit() && !finished.is_empty() {
             self.outputs.sync()?;
         }
+        self.checkpoints.log(&batch.notes);
+        self.saved.key_sum = self.checkpoints.key_sum();
         let progress = self.saved.to_bytes();
         let commit = CommitBatch {
             notes: &batch.notes,
@@ -206,6 +211,7 @@ impl Committer {
     fn sync(&mut self) -> Result<(), EngineError> {
         self.saved.outputs = self.outputs.flush()?;
         self.outputs.sync()?;
+        self.checkpoints.sync();
         patiently(&self.live, || self.store.sync())?;
         self.last_sync = Instant::now();
         Ok(())

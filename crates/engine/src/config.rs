@@ -57,6 +57,8 @@ pub struct CrawlConfig {
     pub cache_bytes: usize,
     /// Whether filter and cache ask for huge pages.
     pub huge_pages: bool,
+    /// The time between two snapshots of the filter while the crawl goes on.
+    pub checkpoint_interval: Duration,
     /// How URLs are made canonical.
     pub canonical: CanonicalOptions,
     /// How requests are sent.
@@ -145,6 +147,7 @@ impl Default for CrawlConfig {
             fixed_filter_urls: None,
             cache_bytes: 64_000_000,
             huge_pages: true,
+            checkpoint_interval: Duration::from_mins(1),
             canonical: CanonicalOptions::default(),
             fetch: FetchConfig::default(),
             parse_threads: None,

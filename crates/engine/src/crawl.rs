@@ -15,6 +15,7 @@ use types::{CanonicalUrl, Canonicalizer, KeySeed};
 use crate::{
     CrawlConfig, EngineError, OpeningEvent, Progress, Report,
     archive::Archivist,
+    checkpoint,
     committer::Committer,
     fetching::FetchStage,
     folder::Folder,
@@ -160,7 +161,8 @@ fn assemble(
         key_seed,
         next_sequence,
         mut random,
-        ..
+        snapshot,
+        is_snapshot_loaded,
     } = opened;
     let channels = Channels::new(config);
     let events = channels.owner.0.clone();
@@ -170,11 +172,13 @@ fn assemble(
     saved.leases_at_risk = u64::from(config.leases_in_force());
     saved.is_finished = false;
     saved.seen_mode = config.seen_mode.to_string();
+    let (checkpoints, saver) = checkpoint::pair(config, &seen, live, snapshot, is_snapshot_loaded);
     let committer = Committer {
         store,
         seen: Arc::clone(&seen),
         ledger: Ledger::new(next_sequence),
         outputs,
+        checkpoints,
         lost_before: saved.expected_lost,
         saved,
         live: Arc::clone(live),
@@ -197,6 +201,7 @@ fn assemble(
     };
     let stages = Stages {
         committer,
+        saver,
         owner,
         parse_stage,
         seeds,

@@ -1,6 +1,7 @@
 //! One crawl: bounded stages, shutdown, checkpoint, resume, progress, report. This crate knows neither flags nor terminals.
 
 mod archive;
+mod checkpoint;
 mod committer;
 mod config;
 mod confirmer;
@@ -8,6 +9,7 @@ mod crawl;
 mod error;
 mod fetching;
 mod folder;
+mod key_log;
 mod live;
 mod message;
 mod opening;

@@ -117,6 +117,14 @@ impl Live {
         hold(&self.notices).push(notice);
     }
 
+    /// Keeps something that the user should know, unless that was kept before.
+    pub(crate) fn notice_once(&self, notice: String) {
+        let mut notices = hold(&self.notices);
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+
     /// Returns what the user should know, in the order in which it came up.
     pub(crate) fn notices(&self) -> Vec<String> {
         hold(&self.notices).clone()

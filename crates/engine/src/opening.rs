@@ -75,15 +75,14 @@ pub(crate) fn open(
     };
     check_mode(config, &saved)?;
     let next_sequence = store.next_sequence()?;
-    let key_count = saved.counts.queued + saved.counts.finished();
-    let snapshot = SnapshotLabel::new(identity.crawl_id, next_sequence, key_count);
+    let snapshot = SnapshotLabel::new(identity.crawl_id, next_sequence, saved.key_sum);
     let OpenedSeen {
         seen,
-        key_count,
+        holds,
         is_snapshot_loaded,
     } = seen::open(config, store.as_ref(), &snapshot, observer)?;
     let workbench = rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
-    check_holdings(&saved, key_count, workbench.stats().queued_count)?;
+    check_holdings(&saved, &holds, workbench.stats().queued_count)?;
     let outputs = open_outputs(config, &saved, &mut random)?;
     Ok(Opened {
         store: Arc::from(store),
@@ -185,25 +184,33 @@ fn check_identity(
     }
 }
 
-/// Refuses a store that holds less, or more, than its own accounts say: to go on with it would lose URLs, or fetch them
-/// twice, without a word. Where the filter came from its snapshot the keys were not read, and `key_count` is what the
-/// accounts say themselves.
+/// Refuses a store that holds less, or more, or other things than its own accounts say: to go on with it would lose URLs,
+/// or fetch them twice, without a word. Where the filter came from its snapshot, the keys in the store itself were not
+/// read.
 fn check_holdings(
     saved: &SavedProgress,
-    key_count: u64,
+    holds: &SnapshotLabel,
     queued_count: u64,
 ) -> Result<(), EngineError> {
+    let corrupt = |problem: String| {
+        Err(EngineError::Store(StoreError::Corrupt(format!(
+            "{problem}; restore it from a copy, or begin a new crawl"
+        ))))
+    };
     let counts = &saved.counts;
     let admitted_count = counts.queued + counts.finished();
     for (what, held, accounted) in [
         ("queued URLs", queued_count, counts.queued),
-        ("known keys", key_count, admitted_count),
+        ("known keys", holds.next_sequence(), admitted_count),
     ] {
         if held != accounted {
-            return Err(EngineError::Store(StoreError::Corrupt(format!(
-                "it has {held} {what}, but its accounts say {accounted}; restore it from a copy, or begin a new crawl"
-            ))));
+            return corrupt(format!(
+                "it has {held} {what}, but its accounts say {accounted}"
+            ));
         }
+    }
+    if holds.key_sum() != saved.key_sum {
+        return corrupt("its keys are not those that its accounts speak of".to_owned());
     }
     Ok(())
 }

@@ -7,10 +7,12 @@ use filter::FilterError;
 /// What opening a crawl tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpeningEvent {
-    /// The filter was read from the snapshot that the last run kept, so nothing is rebuilt.
+    /// The filter was read from the snapshot that an earlier run kept, so nothing is rebuilt.
     SnapshotLoaded {
         /// Keys of the crawl.
         key_count: u64,
+        /// How many of them are of after the snapshot, and were read from the log of keys.
+        replayed_count: u64,
     },
     /// The filter is being rebuilt from the keys in the store. Told before the first key, after every few thousand, and
     /// after the last; never of a crawl without keys.

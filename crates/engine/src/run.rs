@@ -7,15 +7,16 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use frontier::{PageToken, SeenTest};
+use frontier::{PageToken, SeenMode, SeenTest};
 use store::{CommitBatch, Store};
 use types::{Candidate, CanonicalUrl};
 
 use crate::{
     CrawlConfig, EngineError, FilterReport, LinkReport, Outcome, OutputReport, Report, StoreConfig,
     StoreReport,
+    checkpoint::Saver,
     committer::Committer,
-    confirmer,
+    confirmer, key_log,
     live::Live,
     message::{OwnerEvent, ParseJob, Settlement, SideMessage},
     opening::Opened,
@@ -70,6 +71,7 @@ impl Channels {
 /// The stages before they run.
 pub(crate) struct Stages {
     pub(crate) committer: Committer,
+    pub(crate) saver: Saver,
     pub(crate) owner: Owner,
     pub(crate) parse_stage: ParseStage,
     pub(crate) seeds: Vec<CanonicalUrl>,
@@ -110,6 +112,7 @@ impl Run {
     pub(crate) fn supervise(&self, stages: Stages) -> Result<Report, EngineError> {
         let Stages {
             committer,
+            saver,
             owner,
             parse_stage,
             seeds,
@@ -125,6 +128,13 @@ impl Run {
             &watch,
             saved_sender,
         );
+        let threads = threads.and_then(|mut threads| {
+            threads.push(watch.stage("checkpoint", move || {
+                saver.run();
+                Ok(())
+            })?);
+            Ok(threads)
+        });
         let ending = threads.and_then(|threads| {
             let ending = catch_unwind(AssertUnwindSafe(|| owner.run()))
                 .map_err(|panic| panicked("owner", panic.as_ref()));
@@ -254,26 +264,29 @@ impl Run {
         Ok(self.report(outcome, saved))
     }
 
-    /// Keeps the filter for the next run, if all that it knows is in the store. Keys that are held exactly are not kept
-    /// twice: those of a small crawl are read from the store quickly enough.
+    /// Keeps the filter for the next run. Keys that are held exactly are not kept twice: those of a small crawl are read
+    /// from the store quickly enough.
     fn keep_snapshot(&self, saved: &SavedProgress) -> Result<(), EngineError> {
         let data = &self.config.data;
         let stats = self.seen.stats();
         if stats.filter.is_exact || stats.filter.size_bytes == 0 {
+            key_log::remove(data, ..);
             return snapshot::remove(data);
         }
-        let next_sequence = patiently(&self.live, || self.store.next_sequence())?;
-        // After a stop at once, what was dropped under way is in the filter, but not in the store.
+        let key_count = saved.counts.queued + saved.counts.finished();
+        // After a stop at once, what was dropped under way is in the filter, but not in the store. Where nobody asks the
+        // store, that would be lost.
         let is_in_store = stats.suspect_count == 0
             && stats.unwritten_count == 0
-            && stats.next_sequence == next_sequence;
-        let key_count = saved.counts.queued + saved.counts.finished();
-        let label = self.snapshot.at(next_sequence, key_count);
+            && stats.next_sequence == key_count;
+        let label = self.snapshot.at(key_count, saved.key_sum);
         let is_there = self.is_snapshot_loaded && label == self.snapshot;
-        if is_there || !is_in_store {
+        if is_there || (stats.mode == SeenMode::Bloom && !is_in_store) {
             return Ok(());
         }
-        snapshot::save(data, &label, &self.seen)
+        snapshot::save(data, &label, &self.seen)?;
+        key_log::remove(data, ..);
+        Ok(())
     }
 
     fn report(&self, outcome: Outcome, saved: SavedProgress) -> Report {

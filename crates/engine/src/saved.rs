@@ -25,6 +25,8 @@ pub(crate) struct SavedProgress {
     pub(crate) seen_mode: String,
     /// URLs that mode `bloom` expects to have lost in all runs.
     pub(crate) expected_lost: f64,
+    /// The sum over the keys of all notes (see [`crate::snapshot::SnapshotLabel`]).
+    pub(crate) key_sum: u64,
 }
 
 /// Sums over the finished pages.

@@ -6,19 +6,20 @@ use frontier::{SeenConfig, SeenTest};
 use store::Store;
 
 use crate::{
-    CrawlConfig, EngineError, OpeningEvent,
+    CrawlConfig, EngineError, OpeningEvent, key_log,
     snapshot::{self, SnapshotLabel},
 };
 
 /// The seen test as opened.
 pub(crate) struct OpenedSeen {
     pub(crate) seen: SeenTest,
-    /// Keys that it knows, as far as what it was made from says.
-    pub(crate) key_count: u64,
+    /// Which keys it knows of the store's.
+    pub(crate) holds: SnapshotLabel,
     pub(crate) is_snapshot_loaded: bool,
 }
 
-/// Makes the seen test that knows all keys of the crawl: from the snapshot if there is a right one, else from the store.
+/// Makes the seen test that knows all keys of the crawl, those of `wanted`: from the snapshot and the keys logged since if
+/// they are right, else from the store.
 pub(crate) fn open(
     config: &CrawlConfig,
     store: &dyn Store,
@@ -26,33 +27,59 @@ pub(crate) fn open(
     observer: &mut dyn FnMut(OpeningEvent),
 ) -> Result<OpenedSeen, EngineError> {
     let seen_config = seen_config(config);
-    match snapshot::load(&config.data, wanted) {
-        Ok(Some(filter)) => {
-            let key_count = wanted.key_count();
-            let seen = SeenTest::resume(&seen_config, filter, wanted.next_sequence())
-                .map_err(|error| EngineError::Config(error.to_string()))?;
-            if let Some(seen) = seen {
-                observer(OpeningEvent::SnapshotLoaded { key_count });
-                return Ok(OpenedSeen {
-                    seen,
-                    key_count,
-                    is_snapshot_loaded: true,
-                });
-            }
-            let why = "was made under other settings of the seen test";
-            refuse(&config.data, snapshot::refusal(why), observer);
+    match load(&config.data, &seen_config, wanted) {
+        Ok(Some((seen, replayed_count))) => {
+            // What was logged, but not committed, never happened.
+            key_log::remove(&config.data, wanted.next_sequence()..);
+            observer(OpeningEvent::SnapshotLoaded {
+                key_count: wanted.next_sequence(),
+                replayed_count,
+            });
+            return Ok(OpenedSeen {
+                seen,
+                holds: wanted.clone(),
+                is_snapshot_loaded: true,
+            });
         }
         Ok(None) => {}
-        Err(notice) => refuse(&config.data, notice, observer),
+        Err(notice) => observer(OpeningEvent::Notice(notice)),
     }
+    // One that is not used is removed, so that no later state of the store can come to look like the one it is of. What
+    // cannot be removed now is replaced, or refused again.
+    drop(snapshot::remove(&config.data));
+    key_log::remove(&config.data, ..);
     rebuild(&seen_config, store, wanted, observer)
 }
 
-/// Removes a snapshot that is not used, so that no later state of the store can come to look like the one it is of.
-fn refuse(data: &Path, notice: String, observer: &mut dyn FnMut(OpeningEvent)) {
-    // What cannot be removed now is replaced, or refused again.
-    drop(snapshot::remove(data));
-    observer(OpeningEvent::Notice(notice));
+/// Reads the snapshot and the keys logged since, and returns how many these were; `None` if there is no snapshot.
+///
+/// # Errors
+///
+/// Returns, for the user, why they are not used.
+fn load(
+    data: &Path,
+    seen_config: &SeenConfig,
+    wanted: &SnapshotLabel,
+) -> Result<Option<(SeenTest, u64)>, String> {
+    let Some((found, filter)) = snapshot::load(data, wanted)? else {
+        return Ok(None);
+    };
+    let seen = SeenTest::resume(seen_config, filter, wanted.next_sequence())
+        .map_err(|error| snapshot::refusal(&format!("cannot be used: {error}")))?
+        .ok_or_else(|| snapshot::refusal("was made under other settings of the seen test"))?;
+    let from = found.next_sequence();
+    let mut reached = found;
+    key_log::read(data, wanted, from, &mut |keys| {
+        seen.load(keys);
+        reached.add(keys.iter().copied());
+    })
+    .map_err(|error| {
+        snapshot::refusal(&format!("cannot be used: the keys logged since {error}"))
+    })?;
+    if reached != *wanted {
+        return Err(snapshot::refusal("is of other keys than the store's"));
+    }
+    Ok(Some((seen, wanted.next_sequence() - from)))
 }
 
 fn seen_config(config: &CrawlConfig) -> SeenConfig {
@@ -73,7 +100,7 @@ fn rebuild(
     wanted: &SnapshotLabel,
     observer: &mut dyn FnMut(OpeningEvent),
 ) -> Result<OpenedSeen, EngineError> {
-    let expected_count = wanted.key_count();
+    let expected_count = wanted.next_sequence();
     let mut seen_config = *asked_config;
     // Where a filter of the size asked for would have to grow at once, one slice of twice the keys takes less memory.
     if expected_count > seen_config.expected_urls / 5 * 4 {
@@ -92,15 +119,15 @@ fn rebuild(
         }
     };
     tell(0);
-    let mut read_count = 0;
-    let key_count = store.scan_keys(&mut |keys| {
+    let mut holds = wanted.at(0, 0);
+    store.scan_keys(&mut |keys| {
         seen.load(keys);
-        read_count += keys.len() as u64;
-        tell(read_count);
+        holds.add(keys.iter().copied());
+        tell(holds.next_sequence());
     })?;
     Ok(OpenedSeen {
         seen,
-        key_count,
+        holds,
         is_snapshot_loaded: false,
     })
 }

@@ -117,9 +117,13 @@ pub(super) fn start(
 /// Shows a step of the opening.
 fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
     match event {
-        OpeningEvent::SnapshotLoaded { key_count } => printer.detail(&format!(
-            "the filter was read from its snapshot: {} URLs",
-            grouped(*key_count)
+        OpeningEvent::SnapshotLoaded {
+            key_count,
+            replayed_count,
+        } => printer.detail(&format!(
+            "the filter was read from its snapshot: {} URLs, {} of them logged since",
+            grouped(*key_count),
+            grouped(*replayed_count)
         )),
         OpeningEvent::Rebuilding {
             key_count,

@@ -370,6 +370,15 @@ pub(crate) static TABLE: &[Setting] = &[
     .for_demo(),
     setting(
         SEEN,
+        "checkpoint-interval",
+        Kind::Duration,
+        "Time between two snapshots of the filter while the crawl goes on: a start after a kill reads the last one and the keys logged since, in place of all keys of the store. Saving takes a twentieth of the time at most.",
+        |s| Value::Duration(s.crawl.checkpoint_interval),
+        |s, v| put(&mut s.crawl.checkpoint_interval, duration(&v)),
+    )
+    .advanced(),
+    setting(
+        SEEN,
         "fixed-filter-urls",
         COUNT_FROM_1,
         "For tests: the filter has bits for this many URLs, whatever is expected, and never grows.",
