@@ -177,7 +177,7 @@ fn filter(page: &mut Page, report: &Report) {
         page.row_with(
             "URLs lost, most likely",
             &estimate_text(filter.expected_lost),
-            "of those offered in this run",
+            "of all that were offered",
         );
     } else {
         page.row("false positives measured", &percent(filter.measured_rate));

@@ -117,10 +117,14 @@ fn check_rules(
 /// Refuses to go on in another mode of the seen test, where that would pass off as complete what is not, or mix counts of
 /// unlike things.
 fn check_mode(config: &CrawlConfig, saved: &SavedProgress) -> Result<(), EngineError> {
-    let Ok(before) = saved.seen_mode.parse::<SeenMode>() else {
+    if saved.seen_mode.is_empty() {
         // A crawl that has not begun.
         return Ok(());
-    };
+    }
+    let before: SeenMode = saved
+        .seen_mode
+        .parse()
+        .map_err(|error| StoreError::Corrupt(format!("the crawl's progress: {error}")))?;
     if config.seen_mode.continues(before) {
         return Ok(());
     }

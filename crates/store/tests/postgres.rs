@@ -102,6 +102,47 @@ fn a_lost_connection_is_remade_and_the_commit_repeated() {
     );
 }
 
+/// Statements of a commit can be cancelled one by one; none may take effect without the others.
+#[test]
+fn cancelled_statements_leave_whole_commits_or_none() {
+    const ROUNDS: u64 = 150;
+    let uri = Cluster::shared().create_database();
+    let store = open(&uri, "crawl").unwrap().store;
+    let canceller = {
+        let uri = uri.clone();
+        thread::spawn(move || {
+            Cluster::execute(
+                &uri,
+                "DO $$ BEGIN FOR i IN 1..1500 LOOP \
+                     PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'bloomcrawl' \
+                         AND datname = current_database() AND state <> 'idle'; \
+                     PERFORM pg_sleep(0.0005); PERFORM pg_stat_clear_snapshot(); \
+                 END LOOP; END $$",
+            );
+        })
+    };
+    let mut failure_count = 0;
+    for round in 0..ROUNDS {
+        failure_count += retried(|| commit(&*store, round * 10)).1;
+    }
+    canceller.join().unwrap();
+    assert!(failure_count > 0, "nothing was cancelled");
+    let mut keys: Vec<UrlKey> = Vec::new();
+    store.scan_keys(&mut |some| keys.extend(some)).unwrap();
+    keys.sort_unstable();
+    let mut wanted: Vec<UrlKey> = (0..ROUNDS * 10)
+        .map(|sequence| note(sequence).key)
+        .collect();
+    wanted.sort_unstable();
+    assert_eq!(keys, wanted);
+    let host = Host::new("http://a.example");
+    let queued = store
+        .read_queue(&host, QueuePosition::default(), 10_000)
+        .unwrap();
+    let sequences: Vec<u64> = queued.iter().map(|url| url.position.sequence).collect();
+    assert!(sequences.into_iter().eq(0..ROUNDS * 10));
+}
+
 #[test]
 fn a_store_that_another_process_took_over_does_not_write_again() {
     let uri = Cluster::shared().create_database();

@@ -334,7 +334,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SEEN,
         "expected-urls",
         COUNT_FROM_1,
-        "Distinct URLs that the filter is sized for; it grows with more.",
+        "Distinct URLs that the filter is sized for. It grows at 80 % of them, so give a quarter more than you expect.",
         |s| Value::Count(s.crawl.expected_urls),
         |s, v| put(&mut s.crawl.expected_urls, number(v)),
     )

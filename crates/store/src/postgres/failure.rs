@@ -43,6 +43,9 @@ fn is_transient(error: &Error) -> bool {
                     | SqlState::CANNOT_CONNECT_NOW
                     | SqlState::QUERY_CANCELED
                     | SqlState::LOCK_NOT_AVAILABLE
+                    | SqlState::IDLE_SESSION_TIMEOUT
+                    | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+                    | SqlState::IN_FAILED_SQL_TRANSACTION
             );
     }
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);

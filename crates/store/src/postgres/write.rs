@@ -1,4 +1,4 @@
-//! One commit: the statements of a batch, pipelined within one transaction.
+//! One commit: the statements of a batch, pipelined within one transaction that is known to have begun.
 
 use std::{borrow::Cow, future::Future, pin::Pin, task::Poll};
 
@@ -114,14 +114,35 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
+    /// Writes all or nothing, and leaves the session outside of any transaction.
     async fn write(
         &self,
         session: &Session,
         meta: &[&(dyn ToSql + Sync)],
         entry: Entry,
     ) -> Result<(), Error> {
+        // Waited for: were it to fail alone (a cancel from outside is enough), each statement sent after it would be a
+        // transaction of its own.
+        let written = match session.client.batch_execute("BEGIN").await {
+            Ok(()) => self.send_all(session, meta, entry).await,
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            // A COMMIT that was cancelled leaves a transaction that refuses everything but its end. If this fails too, the
+            // session is lost, or the next attempt comes here again.
+            drop(session.client.batch_execute("ROLLBACK").await);
+        }
+        written
+    }
+
+    async fn send_all(
+        &self,
+        session: &Session,
+        meta: &[&(dyn ToSql + Sync)],
+        entry: Entry,
+    ) -> Result<(), Error> {
         let send = |statement, params| send(session, statement, params);
-        let mut replies: Vec<Reply<'_>> = vec![Box::pin(session.client.batch_execute("BEGIN"))];
+        let mut replies: Vec<Reply<'_>> = Vec::new();
         for notes in &self.notes {
             if entry == Entry::AllNew {
                 replies.push(send(Prepared::EnterKeys, vec![&notes.keys]));
