@@ -97,6 +97,9 @@ fn hint_of(error: &EngineError) -> Option<&'static str> {
         EngineError::Store(_) if error.is_resumable() => Some(
             "--store and --schema name the store; whatever was committed is safe, and the same command resumes",
         ),
+        EngineError::Store(_) => Some(
+            "bring the store back from a copy, or begin a new crawl in another folder (--data) and, in PostgreSQL, another schema (--schema)",
+        ),
         EngineError::NothingReached(_) => Some(
             "see to the network, the name, or --allow-private-addresses; nothing was given up, and the same command tries again",
         ),

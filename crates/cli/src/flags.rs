@@ -34,6 +34,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Crawl from seed URLs; run again on the same data folder to resume
     Crawl(CrawlCommand),
+    /// Say what a crawl holds: counts by state, the filter, the hosts with the most to do; also while it runs, without
+    /// disturbing it
+    Status(StatusCommand),
+    /// Check a crawl that does not run: whether accounts, keys, queue, records, outputs and filter agree
+    ///
+    /// Changes nothing. Each violation is one line; exit code 0 tells that there is none, 1 that there are some.
+    Verify(VerifyCommand),
     /// Generate a site on loopback and crawl it, to see everything work without a network; reads neither config.toml
     /// nor the environment
     Demo(DemoCommand),
@@ -56,6 +63,24 @@ pub(crate) struct CrawlCommand {
     pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) flags: AllFlags,
+}
+
+/// `status`
+#[derive(Debug, Args)]
+pub(crate) struct StatusCommand {
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
+    pub(crate) flags: StatusFlags,
+}
+
+/// `verify`
+#[derive(Debug, Args)]
+pub(crate) struct VerifyCommand {
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
+    pub(crate) flags: VerifyFlags,
 }
 
 /// The configuration file.
@@ -178,59 +203,56 @@ pub(crate) enum ConfigWhat {
     Template,
 }
 
-/// The flags of every setting that has one.
-#[derive(Debug)]
-pub(crate) struct AllFlags(pub(crate) Typed);
+/// Makes the flags of those settings that a command takes.
+macro_rules! flags_of {
+    ($(#[$doc:meta])* $name:ident, $wanted:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name(pub(crate) Typed);
 
-/// The flags of the settings that a demo takes.
-#[derive(Debug)]
-pub(crate) struct DemoFlags(pub(crate) Typed);
+        impl Args for $name {
+            fn augment_args(command: ClapCommand) -> ClapCommand {
+                with_flags(command, $wanted)
+            }
 
-fn of_demo(setting: &Setting) -> bool {
-    setting.is_for_demo
+            fn augment_args_for_update(command: ClapCommand) -> ClapCommand {
+                with_flags(command, $wanted)
+            }
+        }
+
+        impl FromArgMatches for $name {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                Ok(Self(typed(matches, $wanted)))
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                self.0 = typed(matches, $wanted);
+                Ok(())
+            }
+        }
+    };
 }
 
-impl Args for AllFlags {
-    fn augment_args(command: ClapCommand) -> ClapCommand {
-        with_flags(command, |_| true)
-    }
-
-    fn augment_args_for_update(command: ClapCommand) -> ClapCommand {
-        with_flags(command, |_| true)
-    }
-}
-
-impl FromArgMatches for AllFlags {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self(typed(matches, |_| true)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0 = typed(matches, |_| true);
-        Ok(())
-    }
-}
-
-impl Args for DemoFlags {
-    fn augment_args(command: ClapCommand) -> ClapCommand {
-        with_flags(command, of_demo)
-    }
-
-    fn augment_args_for_update(command: ClapCommand) -> ClapCommand {
-        with_flags(command, of_demo)
-    }
-}
-
-impl FromArgMatches for DemoFlags {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self(typed(matches, of_demo)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0 = typed(matches, of_demo);
-        Ok(())
-    }
-}
+flags_of!(
+    /// The flags of every setting that has one.
+    AllFlags,
+    |_| true
+);
+flags_of!(
+    /// The flags of the settings that a demo takes.
+    DemoFlags,
+    |setting| setting.is_for_demo
+);
+flags_of!(
+    /// The flags of the settings that tell where a crawl's figures are.
+    StatusFlags,
+    |setting| ["data", "json"].contains(&setting.name)
+);
+flags_of!(
+    /// The flags of the settings that tell where a crawl is.
+    VerifyFlags,
+    |setting| ["data", "store", "schema", "quiet", "verbose", "json"].contains(&setting.name)
+);
 
 fn flagged(wanted: fn(&Setting) -> bool) -> impl Iterator<Item = (usize, &'static Setting)> {
     TABLE

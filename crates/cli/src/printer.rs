@@ -92,6 +92,22 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes what `serde_json` made of an object to stdout, as one line.
+///
+/// # Errors
+///
+/// Fails where it could not be made, and as [`data`] does.
+pub(crate) fn json(made: serde_json::Result<String>) -> Result<(), Failure> {
+    let mut line = made.map_err(|error| {
+        Failure::new(
+            crate::failure::Exit::Internal,
+            format!("the result cannot be written as JSON: {error}"),
+        )
+    })?;
+    line.push('\n');
+    data(&line)
+}
+
 /// Writes one line to stderr; nothing can be said about a failure of that.
 fn error_line(text: &str) {
     let mut stderr = io::stderr().lock();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::Progress;
+use engine::{Progress, VerifyStep};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{
@@ -78,6 +78,20 @@ impl Display {
                 grouped(key_count),
                 grouped(expected_count),
                 percent_of(key_count, expected_count)
+            )
+        };
+        self.show(printer, line, line);
+    }
+
+    /// Shows how far a check has come.
+    pub(crate) fn checking(&mut self, step: &VerifyStep, printer: &Printer) {
+        let line = || {
+            format!(
+                "checking the {}: {} of {} ({})",
+                step.what,
+                grouped(step.done),
+                grouped(step.expected),
+                percent_of(step.done, step.expected)
             )
         };
         self.show(printer, line, line);

@@ -18,6 +18,7 @@ use crate::{
     output::Outputs,
     patience::patiently,
     saved::SavedProgress,
+    status::StatusWriter,
 };
 
 /// The most notes in one commit; a commit this large is still well under a second in either store.
@@ -35,6 +36,7 @@ pub(crate) struct Committer {
     pub(crate) outputs: Outputs,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) saved: SavedProgress,
+    pub(crate) status: StatusWriter,
     /// URLs that earlier runs expected to have lost.
     pub(crate) lost_before: f64,
     pub(crate) live: Arc<Live>,
@@ -43,13 +45,15 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    /// Runs until every sender is gone; then everything that may be finished is, and is synced. Returns the progress.
+    /// Runs until every sender is gone; then everything that may be finished is, and is synced. Returns the progress, and
+    /// what writes the status, for the last words.
     pub(crate) fn run(
         mut self,
         settlements: &Receiver<Box<Settlement>>,
         side: &Receiver<SideMessage>,
-    ) -> Result<SavedProgress, EngineError> {
+    ) -> Result<(SavedProgress, StatusWriter), EngineError> {
         self.announce()?;
+        self.status.write(&self.saved, None);
         loop {
             select! {
                 recv(settlements) -> settlement => match settlement {
@@ -78,7 +82,7 @@ impl Committer {
         }
         self.commit_ready()?;
         self.sync()?;
-        Ok(self.saved)
+        Ok((self.saved, self.status))
     }
 
     /// Stores that leases may be under way from here on, before the first of them is.
@@ -166,6 +170,7 @@ impl Committer {
         };
         patiently(&self.live, || self.store.commit(&commit))?;
         self.seen.noted(batch.notes.iter().map(|note| note.key));
+        self.status.follow(&batch.notes, &finished);
         self.live.publish(&self.saved);
         self.tell_owner(batch.notes, leases, seed_batch_count);
         Ok(())
@@ -213,6 +218,7 @@ impl Committer {
         self.outputs.sync()?;
         self.checkpoints.sync();
         patiently(&self.live, || self.store.sync())?;
+        self.status.write(&self.saved, None);
         self.last_sync = Instant::now();
         Ok(())
     }

@@ -59,6 +59,8 @@ pub struct CrawlConfig {
     pub huge_pages: bool,
     /// The time between two snapshots of the filter while the crawl goes on.
     pub checkpoint_interval: Duration,
+    /// The longest that a stop, or a limit, waits for the requests under way.
+    pub drain_timeout: Duration,
     /// How URLs are made canonical.
     pub canonical: CanonicalOptions,
     /// How requests are sent.
@@ -110,6 +112,16 @@ pub enum StoreConfig {
     },
 }
 
+impl StoreConfig {
+    /// Returns the backend's name in reports.
+    pub(crate) const fn backend(&self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Postgres { .. } => "postgres",
+        }
+    }
+}
+
 /// Limits at which a crawl stops; each can be raised to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -148,6 +160,7 @@ impl Default for CrawlConfig {
             cache_bytes: 64_000_000,
             huge_pages: true,
             checkpoint_interval: Duration::from_mins(1),
+            drain_timeout: Duration::from_secs(8),
             canonical: CanonicalOptions::default(),
             fetch: FetchConfig::default(),
             parse_threads: None,

@@ -25,6 +25,7 @@ use crate::{
     owner::{Owner, SeedBatches},
     page::ParseStage,
     run::{Channels, Run, Stages},
+    status::StatusWriter,
     watch::{panicked, spawn},
 };
 
@@ -156,6 +157,7 @@ fn assemble(
         store,
         seen,
         workbench,
+        waiting,
         outputs,
         mut saved,
         key_seed,
@@ -172,6 +174,8 @@ fn assemble(
     saved.leases_at_risk = u64::from(config.leases_in_force());
     saved.is_finished = false;
     saved.seen_mode = config.seen_mode.to_string();
+    let crawl_id = snapshot.crawl_id().to_owned();
+    let status = StatusWriter::new(config, crawl_id, waiting, &seen, live);
     let (checkpoints, saver) = checkpoint::pair(config, &seen, live, snapshot, is_snapshot_loaded);
     let committer = Committer {
         store,
@@ -181,6 +185,7 @@ fn assemble(
         checkpoints,
         lost_before: saved.expected_lost,
         saved,
+        status,
         live: Arc::clone(live),
         owner: events.clone(),
         last_sync: Instant::now(),
@@ -196,6 +201,7 @@ fn assemble(
         live: Arc::clone(live),
         begun: Instant::now(),
         seeds: SeedBatches::default(),
+        drain_timeout: config.drain_timeout,
         ending: None,
         fault: None,
     };

@@ -5,6 +5,8 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::ErrorKind,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,11 @@ use crate::{
 const IDENTITY_FILE: &str = "crawl.json";
 /// The file whose lock keeps a second process out.
 const LOCK_FILE: &str = "lock";
+/// How often a lock is tried for that others hold. `bloomcrawl status` may hold it for a moment, and must keep no crawl
+/// from starting.
+const LOCK_TRIES: u32 = 20;
+/// The pause between two tries.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// The file of all seeds that the crawl was ever given, canonical, one a line. Its scope is drawn from them.
 const SEEDS_FILE: &str = "seeds.txt";
 
@@ -74,28 +81,35 @@ impl Folder {
                 path: path.to_path_buf(),
                 source: error,
             })?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.to_path_buf(),
-                _lock: lock,
-            }),
-            Err(TryLockError::WouldBlock) => Err(EngineError::FolderInUse(path.to_path_buf())),
-            Err(TryLockError::Error(error)) => Err(EngineError::file(&lock_path)(error)),
+        for _ in 0..LOCK_TRIES {
+            match lock.try_lock() {
+                Ok(()) => {
+                    return Ok(Self {
+                        path: path.to_path_buf(),
+                        _lock: lock,
+                    });
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(error)) => {
+                    return Err(EngineError::file(&lock_path)(error));
+                }
+            }
         }
+        Err(EngineError::FolderInUse(path.to_path_buf()))
+    }
+
+    /// Locks the folder of a crawl that was begun, for this process, and returns what it says of its crawl.
+    pub(crate) fn open_begun(path: &Path) -> Result<(Self, FolderIdentity), EngineError> {
+        // Looked at before the lock is made, so that a folder of something else stays as it is.
+        identity(path)?.ok_or_else(|| no_crawl(path))?;
+        let folder = Self::open(path)?;
+        let identity = folder.identity()?.ok_or_else(|| no_crawl(path))?;
+        Ok((folder, identity))
     }
 
     /// Reads which crawl the folder belongs to; `None` if it belongs to none yet.
     pub(crate) fn identity(&self) -> Result<Option<FolderIdentity>, EngineError> {
-        let path = self.path.join(IDENTITY_FILE);
-        let Some(bytes) = read_if_there(&path)? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| EngineError::Damaged {
-                path,
-                problem: format!("expected the id and the rules of a crawl: {error}"),
-            })
+        identity(&self.path)
     }
 
     /// Makes the folder belong to a crawl.
@@ -158,6 +172,44 @@ impl Folder {
     }
 }
 
+/// Reads which crawl the folder at `path` belongs to, whoever has it locked; `None` if it belongs to none.
+pub(crate) fn identity(path: &Path) -> Result<Option<FolderIdentity>, EngineError> {
+    let path = path.join(IDENTITY_FILE);
+    let Some(bytes) = read_if_there(&path)? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| EngineError::Damaged {
+            path,
+            problem: format!("expected the id and the rules of a crawl: {error}"),
+        })
+}
+
+/// Returns whether a process has the folder at `path` locked. To find out it holds the lock itself, shared and for a
+/// moment; one that starts then tries again.
+pub(crate) fn is_locked(path: &Path) -> Result<bool, EngineError> {
+    let path = path.join(LOCK_FILE);
+    let lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(EngineError::file(&path)(error)),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(EngineError::file(&path)(error)),
+    }
+}
+
+/// Returns the refusal of a folder that belongs to no crawl.
+pub(crate) fn no_crawl(path: &Path) -> EngineError {
+    EngineError::Config(format!(
+        "{} is the data folder of no crawl: it holds no {IDENTITY_FILE}; name one with --data",
+        path.display()
+    ))
+}
+
 /// Makes the names in a folder survive a power cut.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), EngineError> {
     File::open(path)
@@ -191,6 +243,32 @@ mod tests {
         ));
         drop(first);
         assert!(Folder::open(place.path()).is_ok());
+    }
+
+    #[test]
+    fn whoever_looks_at_the_lock_keeps_no_crawl_from_starting() {
+        let place = tempfile::tempdir().unwrap();
+        assert!(!is_locked(place.path()).unwrap());
+        let first = Folder::open(place.path()).unwrap();
+        assert!(is_locked(place.path()).unwrap());
+        drop(first);
+        let looking = File::open(place.path().join(LOCK_FILE)).unwrap();
+        looking.try_lock_shared().unwrap();
+        let end = thread::spawn(move || {
+            thread::sleep(LOCK_PAUSE * 3);
+            drop(looking);
+        });
+        assert!(Folder::open(place.path()).is_ok());
+        end.join().unwrap();
+        assert!(!is_locked(place.path()).unwrap());
+    }
+
+    #[test]
+    fn a_folder_of_no_crawl_is_left_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let refusal = Folder::open_begun(place.path()).err().unwrap().to_string();
+        assert!(refusal.contains("holds no crawl.json"), "{refusal}");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod run;
 mod saved;
 mod seen;
 mod snapshot;
+mod status;
+mod verify;
 mod watch;
 
 pub use fetcher::{ConnectTo, FetchConfig};
@@ -37,4 +39,9 @@ pub use crate::{
     progress::{OpeningEvent, Progress},
     report::{FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport},
     snapshot::SNAPSHOT_FILE,
+    status::{CrawlState, Status, StatusFigures, WaitingHost, status},
+    verify::{
+        FilterFinding, Verification, VerifyStep, Violation, ViolationKind, false_positive_rate,
+        verify,
+    },
 };

@@ -35,6 +35,7 @@ pub(crate) struct Live {
     requests: AtomicU64,
     unrecorded_bytes: AtomicU64,
     is_answered: AtomicBool,
+    is_ended: AtomicBool,
     is_halted: AtomicBool,
 }
 
@@ -65,6 +66,7 @@ impl Live {
             requests: AtomicU64::new(0),
             unrecorded_bytes: AtomicU64::new(0),
             is_answered: AtomicBool::new(false),
+            is_ended: AtomicBool::new(false),
             is_halted: AtomicBool::new(false),
         }
     }
@@ -128,6 +130,16 @@ impl Live {
     /// Returns what the user should know, in the order in which it came up.
     pub(crate) fn notices(&self) -> Vec<String> {
         hold(&self.notices).clone()
+    }
+
+    /// Tells that no URL will be fetched any more, so that no more seeds need be offered in this run.
+    pub(crate) fn end(&self) {
+        self.is_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the run fetches no more.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed)
     }
 
     /// Tells every stage to drop what it has not begun.

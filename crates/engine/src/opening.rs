@@ -14,6 +14,7 @@ use crate::{
     saved::SavedProgress,
     seen::{self, OpenedSeen},
     snapshot::SnapshotLabel,
+    status::WaitingHosts,
 };
 
 /// The folder of the embedded store.
@@ -24,6 +25,8 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) seen: Arc<SeenTest>,
     pub(crate) workbench: Workbench,
+    /// How many URLs of each host wait.
+    pub(crate) waiting: WaitingHosts,
     pub(crate) outputs: Outputs,
     pub(crate) saved: SavedProgress,
     pub(crate) key_seed: KeySeed,
@@ -81,13 +84,15 @@ pub(crate) fn open(
         holds,
         is_snapshot_loaded,
     } = seen::open(config, store.as_ref(), &snapshot, observer)?;
-    let workbench = rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
+    let (workbench, waiting) =
+        rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
     check_holdings(&saved, &holds, workbench.stats().queued_count)?;
     let outputs = open_outputs(config, &saved, &mut random)?;
     Ok(Opened {
         store: Arc::from(store),
         seen: Arc::new(seen),
         workbench,
+        waiting,
         outputs,
         saved,
         key_seed: KeySeed::new(identity.key_seed),
@@ -96,6 +101,40 @@ pub(crate) fn open(
         snapshot,
         is_snapshot_loaded,
     })
+}
+
+/// Opens the store of a crawl that was begun, and makes none where there is none.
+pub(crate) fn open_begun_store(
+    config: &CrawlConfig,
+    folder: &Folder,
+    claimed: &FolderIdentity,
+) -> Result<OpenedStore, EngineError> {
+    let is_there = match &config.store {
+        StoreConfig::Embedded => store::embedded::is_there(&config.data.join(STORE_FOLDER)),
+        StoreConfig::Postgres { uri, schema } => store::postgres::is_there(uri, schema)?,
+    };
+    if !is_there {
+        return Err(EngineError::Mismatch {
+            folder: config.data.clone(),
+            folder_crawl: format!("crawl {}", claimed.crawl_id),
+            store_crawl: "no crawl".to_owned(),
+        });
+    }
+    let offered = CrawlIdentity {
+        crawl_id: format!("{:032x}", system_random()?.u128(..)),
+        key_seed: 0,
+        key_version: KEY_VERSION,
+    };
+    let opened = open_store(config, &offered)?;
+    let has_progress = opened.progress.is_some();
+    check_identity(
+        config,
+        folder,
+        Some(claimed),
+        &opened.identity,
+        has_progress,
+    )?;
+    Ok(opened)
 }
 
 /// Refuses to go on with a crawl under other rules of canonicalization than it was begun with.
@@ -224,12 +263,14 @@ fn rebuild_workbench(
     store: &dyn Store,
     pages_done: u64,
     next_sequence: u64,
-) -> Result<Workbench, EngineError> {
+) -> Result<(Workbench, WaitingHosts), EngineError> {
     let mut workbench = Workbench::new(workbench_config(config), pages_done, next_sequence);
+    let mut waiting = WaitingHosts::default();
     store.queued_hosts(&mut |host, queued_count, first| {
+        waiting.add(host.as_str(), queued_count);
         workbench.restore_host(host, queued_count, first);
     })?;
-    Ok(workbench)
+    Ok((workbench, waiting))
 }
 
 /// Returns the workbench's settings: the user's, and the documented constants.

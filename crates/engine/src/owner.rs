@@ -57,7 +57,9 @@ pub(crate) struct Owner {
     pub(crate) live: Arc<Live>,
     pub(crate) begun: Instant,
     pub(crate) seeds: SeedBatches,
-    pub(crate) ending: Option<Outcome>,
+    pub(crate) drain_timeout: Duration,
+    /// How the crawl is to end, and the time at which it no longer waits for its leases.
+    pub(crate) ending: Option<(Outcome, Duration)>,
     pub(crate) fault: Option<EngineError>,
 }
 
@@ -77,7 +79,15 @@ impl Owner {
             if self.fault.is_some() {
                 return self.halt();
             }
+            if self.is_drain_over() {
+                self.live.notice(format!(
+                    "requests that were still under way after {:?} were dropped; the same command makes them again",
+                    self.drain_timeout
+                ));
+                return self.halt();
+            }
             if let Some(outcome) = self.outcome() {
+                self.live.end();
                 return Ending {
                     outcome,
                     is_drained: true,
@@ -98,7 +108,7 @@ impl Owner {
     fn halt(self) -> Ending {
         self.live.halt();
         Ending {
-            outcome: Outcome::Stopped,
+            outcome: self.ending.map_or(Outcome::Stopped, |(outcome, _)| outcome),
             is_drained: !self.workbench.has_leases(),
             fault: self.fault,
         }
@@ -140,24 +150,30 @@ impl Owner {
         if self.workbench.has_leases() {
             return None;
         }
-        if self.ending == Some(Outcome::Stopped) {
-            return self.ending;
+        if let Some((Outcome::Stopped, _)) = self.ending {
+            return Some(Outcome::Stopped);
         }
-        // Seeds cost no request, and only with them is it known whether anything is left.
-        if self.seeds.offered != Some(self.seeds.settled) {
-            return None;
-        }
-        if self.workbench.is_drained() {
+        // Only with all seeds is it known whether anything is left. A limit that ends a run does not wait for that, since
+        // every run offers them; one that lets it make no request at all does.
+        let is_all_known = self.seeds.offered == Some(self.seeds.settled);
+        if is_all_known && self.workbench.is_drained() {
             return Some(Outcome::Finished);
         }
         let is_limit_reached = self.ending.is_some() || self.workbench.is_limit_reached();
-        is_limit_reached.then_some(Outcome::LimitReached)
+        let may_end = is_all_known || self.live.request_count() > 0;
+        (is_limit_reached && may_end).then_some(Outcome::LimitReached)
     }
 
     /// Lets the leases drain and ends with `outcome`.
     fn end(&mut self, outcome: Outcome) {
-        self.ending = Some(outcome);
+        self.ending = Some((outcome, self.now().saturating_add(self.drain_timeout)));
         self.workbench.stop_leasing();
+    }
+
+    /// Returns whether the crawl has waited long enough for its leases to drain.
+    fn is_drain_over(&self) -> bool {
+        self.ending
+            .is_some_and(|(_, until)| self.workbench.has_leases() && self.now() >= until)
     }
 
     /// Takes in what has arrived; breaks when the crawl is to stop at once.

@@ -266,14 +266,14 @@ impl ParseStage {
         }
     }
 
-    /// Offers one batch of seeds under a token of its own; `None` when the crawl ends at once.
+    /// Offers one batch of seeds under a token of its own; `None` when the run fetches no more.
     pub(crate) fn offer_seeds(
         &self,
         token: PageToken,
         seeds: &[CanonicalUrl],
         outlets: &ParseOutlets,
     ) -> Option<()> {
-        if self.live.is_halted() {
+        if self.live.is_halted() || self.live.is_ended() {
             return None;
         }
         let candidates = seeds

@@ -12,8 +12,7 @@ use store::{CommitBatch, Store};
 use types::{Candidate, CanonicalUrl};
 
 use crate::{
-    CrawlConfig, EngineError, FilterReport, LinkReport, Outcome, OutputReport, Report, StoreConfig,
-    StoreReport,
+    CrawlConfig, EngineError, FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport,
     checkpoint::Saver,
     committer::Committer,
     confirmer, key_log,
@@ -28,6 +27,7 @@ use crate::{
     report,
     saved::SavedProgress,
     snapshot::{self, SnapshotLabel},
+    status::StatusWriter,
     watch::{Watch, panicked},
 };
 
@@ -154,10 +154,10 @@ impl Run {
         if let Some(fault) = ending.fault.take() {
             return Err(fault);
         }
-        let saved = saved.recv().map_err(|_| {
+        let (saved, status) = saved.recv().map_err(|_| {
             EngineError::Internal("the commit stage ended without its progress".to_owned())
         })?;
-        self.conclude(&ending, saved)
+        self.conclude(&ending, saved, &status)
     }
 
     /// Starts every stage but the owner's. Each holds the channel ends that it needs and no other: a channel whose last
@@ -169,7 +169,7 @@ impl Run {
         seeds: Vec<CanonicalUrl>,
         channels: Channels,
         watch: &Watch,
-        saved: Sender<SavedProgress>,
+        saved: Sender<(SavedProgress, StatusWriter)>,
     ) -> Result<Vec<JoinHandle<()>>, EngineError> {
         let Channels {
             owner: (events, owner_events),
@@ -228,7 +228,12 @@ impl Run {
     }
 
     /// Stores how the run ended and writes the report.
-    fn conclude(&self, ending: &Ending, mut saved: SavedProgress) -> Result<Report, EngineError> {
+    fn conclude(
+        &self,
+        ending: &Ending,
+        mut saved: SavedProgress,
+        status: &StatusWriter,
+    ) -> Result<Report, EngineError> {
         if ending.is_drained {
             saved.leases_at_risk = 0;
         }
@@ -261,6 +266,7 @@ impl Run {
         } else {
             ending.outcome
         };
+        status.write(&saved, Some(outcome));
         Ok(self.report(outcome, saved))
     }
 
@@ -292,10 +298,7 @@ impl Run {
     fn report(&self, outcome: Outcome, saved: SavedProgress) -> Report {
         let elapsed_seconds = self.live.elapsed().as_secs_f64();
         let pages_this_run = saved.totals.pages - self.before.totals.pages;
-        let backend = match self.config.store {
-            StoreConfig::Embedded => "embedded",
-            StoreConfig::Postgres { .. } => "postgres",
-        };
+        let backend = self.config.store.backend();
         let filter = FilterReport::new(&self.seen.stats(), &saved);
         Report {
             outcome,

@@ -62,24 +62,29 @@ pub(crate) struct OutputPositions {
 impl SavedProgress {
     /// Reads stored bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, EngineError> {
-        let corrupt = |problem: String| {
-            EngineError::Store(store::StoreError::Corrupt(format!(
-                "the crawl's progress: {problem}"
-            )))
-        };
-        let saved: Self =
-            serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
+        let saved = Self::from_bytes_unchecked(bytes)?;
         if saved.counts.identity_holds() {
             Ok(saved)
         } else {
-            Err(corrupt("its accounts do not add up".to_owned()))
+            Err(corrupt("its accounts do not add up"))
         }
+    }
+
+    /// Reads stored bytes, whether or not their accounts add up.
+    pub(crate) fn from_bytes_unchecked(bytes: &[u8]) -> Result<Self, EngineError> {
+        serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))
     }
 
     /// Returns the bytes to store.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("maps with text keys and numbers always serialize")
     }
+}
+
+fn corrupt(problem: &str) -> EngineError {
+    EngineError::Store(store::StoreError::Corrupt(format!(
+        "the crawl's progress: {problem}"
+    )))
 }
 
 impl Totals {

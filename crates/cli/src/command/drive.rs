@@ -188,14 +188,7 @@ pub(super) fn print_report(
     printer: &Printer,
 ) -> Result<(), Failure> {
     if is_json {
-        let mut line = serde_json::to_string(report).map_err(|error| {
-            Failure::new(
-                Exit::Internal,
-                format!("the report cannot be written as JSON: {error}"),
-            )
-        })?;
-        line.push('\n');
-        return printer::data(&line);
+        return printer::json(serde_json::to_string(report));
     }
     printer.block(&report::text(
         report,

@@ -6,6 +6,8 @@ mod demo;
 mod drive;
 mod filter;
 mod replay;
+mod status;
+mod verify;
 
 use std::{env, path::Path};
 
@@ -23,6 +25,8 @@ use crate::{
 pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
     match cli.command {
         Command::Crawl(crawl) => crawl::run(&crawl),
+        Command::Status(command) => status::run(&command),
+        Command::Verify(command) => verify::run(&command),
         Command::Demo(demo) => demo::run(&demo),
         Command::Replay(replay) => replay::run(&replay),
         Command::Filter(filter) => filter::run(&filter.what),

@@ -322,6 +322,15 @@ pub(crate) static TABLE: &[Setting] = &[
     )
     .advanced(),
     setting(
+        PACE,
+        "drain-timeout",
+        Kind::Duration,
+        "The longest that Ctrl-C, SIGTERM or a limit waits for the requests under way; what is dropped then is requested again on resume.",
+        |s| Value::Duration(s.crawl.drain_timeout),
+        |s, v| put(&mut s.crawl.drain_timeout, duration(&v)),
+    )
+    .advanced(),
+    setting(
         SEEN,
         "seen-mode",
         Kind::Text("MODE"),

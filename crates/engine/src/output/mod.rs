@@ -15,7 +15,7 @@ use std::{
 
 pub(crate) use self::{
     jsonl::PagesFile,
-    warc::{WarcFiles, WarcinfoMaker},
+    warc::{WarcFiles, WarcinfoMaker, file_number},
 };
 use crate::{EngineError, message::FinishedPage, saved::OutputPositions};
 

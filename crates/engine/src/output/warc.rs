@@ -107,20 +107,21 @@ impl WarcFiles {
     }
 }
 
+/// Returns the number of a WARC file, the last part of its name; `None` if it is none of ours.
+pub(crate) fn file_number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let (_, number) = name
+        .strip_prefix("bloomcrawl-")?
+        .strip_suffix(".warc.gz")?
+        .rsplit_once('-')?;
+    number.parse().ok()
+}
+
 /// Removes files whose number, the last part of their name, is not below `file_count`.
 fn remove_uncommitted(folder: &Path, file_count: u64) -> Result<(), EngineError> {
     for entry in fs::read_dir(folder).map_err(EngineError::file(folder))? {
         let path = entry.map_err(EngineError::file(folder))?.path();
-        let number = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| {
-                name.strip_prefix("bloomcrawl-")?
-                    .strip_suffix(".warc.gz")?
-                    .rsplit_once('-')
-            })
-            .and_then(|(_, number)| number.parse::<u64>().ok());
-        if number.is_some_and(|number| number >= file_count) {
+        if file_number(&path).is_some_and(|number| number >= file_count) {
             fs::remove_file(&path).map_err(EngineError::file(&path))?;
         }
     }

@@ -47,6 +47,16 @@ pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, Store
     }
     let failed = |error| failure(folder, error);
     let database = layout::open_database(folder).map_err(failed)?;
+    // `create` has made all of them; the engine drops one whose files are not whole, and would make it anew, empty.
+    if let Some(name) = ["keys", "queue", "pages", "meta"]
+        .into_iter()
+        .find(|name| !database.keyspace_exists(name))
+    {
+        return Err(StoreError::Corrupt(format!(
+            "{}: the keyspace {name} is gone; restore the folder from a copy, or begin a new crawl",
+            folder.display()
+        )));
+    }
     let keyspaces = Keyspaces::open(&database).map_err(failed)?;
     let identity = layout::identity(&database, &keyspaces, folder, offered)?;
     let progress = keyspaces
@@ -75,6 +85,12 @@ pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, Store
         identity,
         progress,
     })
+}
+
+/// Returns whether [`open`] would find a store in `folder`, and not make one.
+#[must_use]
+pub fn is_there(folder: &Path) -> bool {
+    has_entries(folder)
 }
 
 fn has_entries(folder: &Path) -> bool {

@@ -73,6 +73,28 @@ pub fn open(uri: &str, schema: &str, offered: &CrawlIdentity) -> Result<OpenedSt
     })
 }
 
+/// Returns whether [`open`] would find a crawl's tables in `schema` of the database at `uri`, and not make them. Changes
+/// nothing, and takes no lock.
+///
+/// # Errors
+///
+/// As [`open`], but for the lock.
+///
+/// # Panics
+///
+/// Panics when it is called from async code: it blocks.
+pub fn is_there(uri: &str, schema: &str) -> Result<bool, StoreError> {
+    let target = target(uri, schema)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| StoreError::Backend(format!("no thread for PostgreSQL: {error}")))?;
+    runtime.block_on(async {
+        let client = lane::connect(&target).await?;
+        schema::has_tables(&client, &target).await
+    })
+}
+
 fn target(uri: &str, schema: &str) -> Result<Target, StoreError> {
     if schema.is_empty() || schema.len() > SCHEMA_BYTES_MAX || schema.contains('\0') {
         return Err(StoreError::Backend(format!(

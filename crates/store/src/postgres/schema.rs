@@ -68,6 +68,11 @@ async fn check_encoding(client: &Client, target: &Target) -> Result<(), StoreErr
     )))
 }
 
+/// Returns whether there are a crawl's tables.
+pub(super) async fn has_tables(client: &Client, target: &Target) -> Result<bool, StoreError> {
+    Ok(format_found(client, target).await? > 0)
+}
+
 /// Returns the format of the tables found, 0 where there are none.
 async fn format_found(client: &Client, target: &Target) -> Result<u32, StoreError> {
     let sql = |error| failure(&error);

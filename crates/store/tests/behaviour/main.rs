@@ -43,6 +43,7 @@ over_both_backends! {
     queue::the_greatest_position_fits,
     reopen::everything_survives,
     reopen::the_identity_is_kept,
+    reopen::whether_it_is_there_is_told_without_making_it,
     reopen::a_second_opening_is_refused,
     reopen::another_format_is_refused,
     reopen::the_next_sequence_never_goes_back,

@@ -32,6 +32,13 @@ impl Place {
         }
     }
 
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Self::Embedded(folder) => store::embedded::is_there(&folder.path().join("store")),
+            Self::Postgres(uri) => store::postgres::is_there(uri, SCHEMA).unwrap(),
+        }
+    }
+
     pub(crate) fn open(&self) -> Box<dyn Store> {
         self.open_as(&identity()).unwrap().store
     }

@@ -51,6 +51,15 @@ pub(crate) fn everything_survives(place: &Place) {
     assert_eq!(store.counters().commits, 0, "counters are of one opening");
 }
 
+pub(crate) fn whether_it_is_there_is_told_without_making_it(place: &Place) {
+    assert!(!place.is_there());
+    assert!(!place.is_there(), "looking has made it");
+    let store = place.open();
+    assert!(place.is_there(), "also while it is open");
+    drop(store);
+    assert!(place.is_there());
+}
+
 pub(crate) fn the_identity_is_kept(place: &Place) {
     let opened = place.open_as(&identity()).unwrap();
     assert_eq!(opened.identity, identity());

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use filter::{Answer, FilterStats, GrowingFilter, sizing};
+use engine::false_positive_rate;
+use filter::{FilterStats, sizing};
 use serde_json::json;
 
 use super::{print, saved};
@@ -13,19 +14,8 @@ use crate::{
     unit::{grouped, percent},
 };
 
-/// Keys asked for that no crawl has.
+/// Keys asked for that no crawl has, by [`false_positive_rate`].
 const PROBES_COUNT: u32 = 1_000_000;
-
-/// Batches in which they are asked for.
-const BATCHES_COUNT: usize = 15_625;
-
-/// Keys asked for at a time.
-const BATCH: usize = 64;
-
-const _: () = assert!(BATCHES_COUNT * BATCH == PROBES_COUNT as usize);
-
-/// The seed of those keys, so that two checks of one filter say the same.
-const SEED: u64 = 0x0b10_0c4a;
 
 /// How far the measured rate may be from the predicted one, or over the target: 0.5 percentage points. By chance it is a
 /// tenth of that off at most, but where there are few lines: see [`Rates::tolerance`].
@@ -52,7 +42,7 @@ pub(super) fn run(path: &Path, is_json: bool) -> Result<Exit, Failure> {
     let saved = saved::load(path)?;
     let stats = saved.filter.stats();
     let rates = Rates {
-        measured: measured(&saved.filter),
+        measured: false_positive_rate(&saved.filter),
         by_fill: stats.predicted_rate,
         by_count: by_count(&stats),
         target: stats.target_rate,
@@ -80,25 +70,6 @@ pub(super) fn run(path: &Path, is_json: bool) -> Result<Exit, Failure> {
     } else {
         Exit::Internal
     })
-}
-
-/// Returns the share of keys that are not in the filter, and that it claims all the same.
-fn measured(filter: &GrowingFilter) -> f64 {
-    let mut random = fastrand::Rng::with_seed(SEED);
-    let mut keys = [0; BATCH];
-    let mut answers = [Answer::New; BATCH];
-    let mut wrong_count = 0_u32;
-    for _ in 0..BATCHES_COUNT {
-        for key in &mut keys {
-            // As a crawl's keys are: 120 bits of hash below the number of a partition.
-            *key = random.u128(..) >> 8;
-        }
-        filter.contains_batch(&keys, &mut answers);
-        for answer in answers {
-            wrong_count += u32::from(answer != Answer::New);
-        }
-    }
-    f64::from(wrong_count) / f64::from(PROBES_COUNT)
 }
 
 /// Returns the rate that follows from the number of URLs alone.
@@ -203,7 +174,7 @@ fn text(stats: &FilterStats, rates: &Rates) -> String {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
-    use filter::{Exact, GrowthConfig};
+    use filter::{Exact, GrowingFilter, GrowthConfig};
 
     use super::*;
 
@@ -220,7 +191,7 @@ mod tests {
         filter.enter(&keys);
         let stats = filter.stats();
         let rates = Rates {
-            measured: measured(&filter),
+            measured: false_positive_rate(&filter),
             by_fill: stats.predicted_rate,
             by_count: by_count(&stats),
             target: stats.target_rate,
