@@ -157,14 +157,23 @@ impl Saver {
     pub(crate) fn run(self) {
         for label in &self.due {
             let begun = Instant::now();
-            match snapshot::save(&self.data, &label, &self.seen) {
-                Ok(()) => key_log::remove(&self.data, ..label.next_sequence()),
-                Err(error) => self.live.notice_once(format!(
-                    "the filter was not saved, so a start after a kill will take longer: {error}"
-                )),
-            }
+            self.save(&label);
             let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.saving_millis.store(millis, Relaxed);
         }
     }
+
+    /// Saves the filter, and removes what of the log it makes superfluous.
+    fn save(&self, label: &SnapshotLabel) {
+        match snapshot::save(&self.data, label, &self.seen) {
+            Ok(()) => key_log::remove(&self.data, ..label.next_sequence()),
+            Err(error) => self.live.notice_once(format!(
+                "the filter was not saved, so a start after a kill will take longer: {error}"
+            )),
+        }
+    }
 }
+
+#[cfg(test)]
+#[path = "checkpoint_test.rs"]
+mod tests;

@@ -1,8 +1,9 @@
-//! Chores of the workspace: `cargo xtask test`, `cargo xtask long` and `cargo xtask tidy`.
+//! Chores of the workspace: `cargo xtask test`, `cargo xtask long`, `cargo xtask torture` and `cargo xtask tidy`.
 
 mod postgres;
 mod run;
 mod tidy;
+mod torture;
 
 use std::{
     env,
@@ -17,6 +18,12 @@ const USAGE: &str = "\
 usage: cargo xtask test [--no-install]   install PostgreSQL if it is missing and may be installed, then run every test
        cargo xtask long                  run every interleaving at a line of the filter, its race test in full, and the crawls
                                          of generated sites in release, with five seeds and 20,000 pages each
+       cargo xtask torture kill          kill a crawl of 20,000 pages 50 times, with each store
+       cargo xtask torture power-cut     resume from 250 copies of a killed crawl whose files were cut, rolled back, removed or
+                                         flipped
+       cargo xtask torture postgres      take PostgreSQL away from a crawl: restarts, an outage, a single connection, read-only, a
+                                         full disk (where this user may mount one)
+                                         Sizes and seed are printed, and can be set, as variables BLOOMCRAWL_...
        cargo xtask tidy                  check the rules of the workspace: inner edges, file sizes, names
 ";
 
@@ -27,7 +34,12 @@ fn main() -> ExitCode {
         ["test"] => run::tests(true),
         ["test", "--no-install"] => run::tests(false),
         ["long"] => run::long(),
+        ["torture", name] => torture::run(name),
         ["tidy"] => check_tidy(),
+        ["--help" | "-h" | "help"] => {
+            say(USAGE);
+            Ok(())
+        }
         _ => {
             say(USAGE);
             return ExitCode::from(2);

@@ -86,7 +86,8 @@ fn long_filter_tests() -> Result<()> {
     Ok(())
 }
 
-fn cargo_command() -> Command {
+/// Returns a command of the cargo that runs this, in the folder of the workspace.
+pub(crate) fn cargo_command() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
