@@ -1,4 +1,5 @@
 //! What the benchmarks share; each file or folder under `benches/` is one.
 
+pub mod frontier_scale;
 pub mod measure;
 pub mod seen_test;

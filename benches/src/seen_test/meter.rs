@@ -139,6 +139,12 @@ pub fn reset_peak() -> Result<u64> {
     status_bytes("self", "VmRSS:").context("/proc/self/status has no VmRSS")
 }
 
+/// Returns the memory that this process holds now, in bytes.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    status_bytes("self", "VmRSS:").unwrap_or_default()
+}
+
 /// Returns the most memory that this process has held since [`reset_peak`], in bytes.
 #[must_use]
 pub fn peak_bytes() -> u64 {

@@ -54,6 +54,12 @@ impl Database {
         &self.schema
     }
 
+    /// Returns the server's first process; `None` where it is not on this machine.
+    #[must_use]
+    pub const fn process(&self) -> Option<ServerProcess> {
+        self.process
+    }
+
     /// Returns the CPU seconds of the server's processes so far, after it has written what it had put off, where it lets
     /// us have that done, so that this counts as its work too. `None` where it is not on this machine.
     #[must_use]

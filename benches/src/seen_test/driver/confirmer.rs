@@ -1,5 +1,4 @@
-//! The confirmer's part: asks the store about suspects in sorted batches, one at a time, as the engine's confirmer does
-//! (but for its bound on the pages that wait: here none holds a connection).
+//! The confirmer's part: asks the store about suspects in sorted batches, one at a time, as the engine's confirmer does.
 
 use std::{
     collections::BTreeMap,
@@ -17,19 +16,21 @@ const BATCH_MAX: usize = 4_096;
 /// A suspect waits at most this long for company.
 const DEADLINE: Duration = Duration::from_millis(100);
 
-/// Runs until every sender of suspects is gone.
+/// Runs until every sender of suspects is gone. Each message has the suspects of one page, and at most `pages_max` pages wait
+/// for company.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "a stage that ends must drop its ends of the channels"
 )]
-pub(super) fn run(
+pub(crate) fn run(
     store: &dyn Store,
     seen: &SeenTest,
     suspects: Receiver<Vec<Candidate>>,
     verdicts: Sender<Vec<Settled>>,
+    pages_max: usize,
 ) -> Result<()> {
     while let Ok(first) = suspects.recv() {
-        let batch = gather(first, &suspects);
+        let batch = gather(first, &suspects, pages_max);
         if verdicts.send(confirm(store, seen, batch)?).is_err() {
             break;
         }
@@ -37,12 +38,20 @@ pub(super) fn run(
     Ok(())
 }
 
-fn gather(first: Vec<Candidate>, suspects: &Receiver<Vec<Candidate>>) -> Vec<Candidate> {
+fn gather(
+    first: Vec<Candidate>,
+    suspects: &Receiver<Vec<Candidate>>,
+    pages_max: usize,
+) -> Vec<Candidate> {
     let mut batch = first;
     let deadline = Instant::now() + DEADLINE;
-    while batch.len() < BATCH_MAX {
+    let mut page_count = 1;
+    while batch.len() < BATCH_MAX && page_count < pages_max {
         match suspects.recv_deadline(deadline) {
-            Ok(more) => batch.extend(more),
+            Ok(more) => {
+                batch.extend(more);
+                page_count += 1;
+            }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         }
     }

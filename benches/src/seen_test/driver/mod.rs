@@ -5,7 +5,7 @@
 //! it, and its key computed) and ends when every note is durable.
 
 mod committer;
-mod confirmer;
+pub(crate) mod confirmer;
 mod parse;
 
 use std::{thread, time::Instant};
@@ -110,7 +110,8 @@ impl Driver<'_> {
             };
             let committer = threads.spawn(move || committer.run(settlements, verdicts));
             let confirmer =
-                threads.spawn(move || confirmer::run(self.store, seen, suspects, verdicts_sender));
+                // No page holds a connection, so any number of them may wait.
+                threads.spawn(move || confirmer::run(self.store, seen, suspects, verdicts_sender, usize::MAX));
             for _ in 0..self.thread_count.max(1) {
                 let outlets = Outlets {
                     permits: permits_sender.clone(),

@@ -27,7 +27,13 @@ const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 /// and what is in memory of a table while it is written grows with it; so the engine's 64 MiB suit neither.
 const TABLE_BYTES: u64 = 8 << 20;
 
-/// The four keyspaces.
+/// The levels whose text is not compressed: the first two hold tens of megabytes, are rewritten most often, and are where
+/// a read of the queue finds most tables.
+const PLAIN_LEVELS: usize = 2;
+
+/// The four keyspaces. Each memtable is written out as a table for the first level, and four of these with all of the
+/// second level, so larger memtables save most of what the engine's worker does, which falls behind else and leaves reads
+/// with many tables to look into.
 pub(super) struct Keyspaces {
     pub(super) keys: Keyspace,
     pub(super) queue: Keyspace,
@@ -39,8 +45,8 @@ impl Keyspaces {
     pub(super) fn open(database: &Database) -> fjall::Result<Self> {
         Ok(Self {
             keys: database.keyspace("keys", keys_options)?,
-            queue: database.keyspace("queue", || text_options(4 << 20))?,
-            pages: database.keyspace("pages", || text_options(2 << 20))?,
+            queue: database.keyspace("queue", || text_options(16 << 20))?,
+            pages: database.keyspace("pages", || text_options(8 << 20))?,
             // Every commit writes a whole progress value, and a memtable keeps all of them until it is flushed.
             meta: database.keyspace("meta", || text_options(1 << 20))?,
         })
@@ -58,7 +64,7 @@ pub(super) fn open_database(folder: &Path) -> fjall::Result<Database> {
 /// Keys are random bytes, which no compression shortens, and are looked up one by one: small blocks, and filters (10
 /// bits a key) and indexes that stay in memory whatever else is read.
 fn keys_options() -> KeyspaceCreateOptions {
-    options(4 << 20)
+    options(8 << 20)
         .data_block_size_policy(BlockSizePolicy::all(4 << 10))
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         .filter_block_pinning_policy(PinningPolicy::all(true))
@@ -67,9 +73,11 @@ fn keys_options() -> KeyspaceCreateOptions {
 
 /// URLs and JSON are text that repeats itself, and are read in runs: large compressed blocks, and no filters.
 fn text_options(memtable_bytes_max: u64) -> KeyspaceCreateOptions {
+    let mut compression = vec![CompressionType::None; PLAIN_LEVELS];
+    compression.push(CompressionType::Lz4);
     options(memtable_bytes_max)
         .data_block_size_policy(BlockSizePolicy::all(16 << 10))
-        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+        .data_block_compression_policy(CompressionPolicy::new(compression))
         .filter_policy(FilterPolicy::disabled())
 }
 

@@ -19,7 +19,20 @@ const SCAN_KEYS_MAX: usize = 4_096;
 
 const FIND_KEYS: &str = "SELECT key FROM url_key WHERE key = ANY($1::uuid[])";
 
+/// Characters of a host that the queue's index holds.
+const INDEXED_CHARS: usize = 300;
+
+/// Reads the queue of a host that is shorter than what the index holds of it, so that the index alone says whose a row is.
+/// Were the host compared once more, the planner would take that for a rare match, expect to need nearly all rows of the
+/// host for the few asked for, and where it plans for the values read and sort them all.
 const READ_QUEUE: &str = "\
+    SELECT url, key, priority, depth, sequence, via, redirect_count, referrer FROM queue \
+    WHERE partition = $1 AND left(host, 300) = $2::text COLLATE \"C\" \
+        AND (priority, depth, sequence) >= ($3::smallint, $4::bigint, $5::bigint) \
+    ORDER BY priority, depth, sequence LIMIT $6";
+
+/// Reads the queue of a host of which the index holds only the beginning.
+const READ_LONG_QUEUE: &str = "\
     SELECT url, key, priority, depth, sequence, via, redirect_count, referrer FROM queue \
     WHERE partition = $1 AND left(host, 300) = left($2::text COLLATE \"C\", 300) AND host = $2 \
         AND (priority, depth, sequence) >= ($3::smallint, $4::bigint, $5::bigint) \
@@ -37,7 +50,8 @@ const COPY_PAGES: &str = "COPY page (key, record) TO STDOUT (FORMAT binary)";
 /// The statements that [`confirm`] expects its session to have prepared.
 pub(super) const CONFIRM_STATEMENTS: &[&str] = &[FIND_KEYS];
 /// The statements that every other function here expects its session to have prepared.
-pub(super) const READ_STATEMENTS: &[&str] = &[READ_QUEUE, COUNT_QUEUED, NEXT_SEQUENCE];
+pub(super) const READ_STATEMENTS: &[&str] =
+    &[READ_QUEUE, COUNT_QUEUED, NEXT_SEQUENCE, READ_LONG_QUEUE];
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -88,10 +102,12 @@ pub(super) async fn queue(
     // Nothing is stored beyond the greatest number of either.
     let sequence = i64::try_from(from.sequence).unwrap_or(i64::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let is_short = host.chars().count() < INDEXED_CHARS;
+    let statement = &session.statements[if is_short { 0 } else { 3 }];
     let rows = session
         .client
         .query(
-            &session.statements[0],
+            statement,
             &[&partition, &host, &priority, &depth, &sequence, &limit],
         )
         .await
