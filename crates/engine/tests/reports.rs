@@ -60,6 +60,16 @@ fn crawled(server: &Server, paths: &BTreeSet<String>) -> (Place, Report) {
     (place, report)
 }
 
+/// Crawls from the front page with either store, to the end, and asserts how many pages succeeded.
+fn crawled_by_both(server: &Server, succeeded_count: u64) {
+    for backend in BACKENDS {
+        let place = Place::new(backend);
+        let report = crawl(place.config(server), &[HOST]);
+        assert_whole(&report, &place.records());
+        assert_eq!(report.counts.succeeded, succeeded_count, "{backend:?}");
+    }
+}
+
 /// wummel/linkchecker#174, yujiosaka/headless-chrome-crawler#302, amoilanen/js-crawler#21: two workers saw "not seen".
 #[test]
 fn linkchecker_174_pages_that_all_link_each_other_are_fetched_once() {
@@ -225,12 +235,7 @@ fn node_postgres_2080_a_nul_anywhere_spoils_no_batch() {
             .with_header("x-nul", "a\u{1}b"),
         _ => page([""; 0]),
     });
-    for backend in BACKENDS {
-        let place = Place::new(backend);
-        let report = crawl(place.config(&server), &[HOST]);
-        assert_whole(&report, &place.records());
-        assert_eq!(report.counts.succeeded, 52, "{backend:?}");
-    }
+    crawled_by_both(&server, 52);
 }
 
 /// openreplay/openreplay#198, mastodon/mastodon#18965, discourse/discourse#16609: a long URL was over the size of an index row.
@@ -261,12 +266,7 @@ fn openreplay_198_long_urls_are_stored_once_or_refused_with_a_count() {
 fn duckdb_14293_pages_that_find_the_same_urls_at_once_fail_no_batch() {
     let links: Vec<String> = (0..200).map(|number| format!("/{}", number % 50)).collect();
     let server = serve(move |_| page(&links));
-    for backend in BACKENDS {
-        let place = Place::new(backend);
-        let report = crawl(place.config(&server), &[HOST]);
-        assert_whole(&report, &place.records());
-        assert_eq!(report.counts.succeeded, 51, "{backend:?}");
-    }
+    crawled_by_both(&server, 51);
 }
 
 /// nano-step/nano-brain#181, psf/requests#4926: bytes that are not UTF-8 ended the process.
@@ -277,12 +277,7 @@ fn nano_brain_181_bytes_that_are_not_utf_8_are_stored() {
             .with_header("x-bytes", b"\xe9\xff"),
         _ => SiteAnswer::new(200, "application/json", r#"{"a":"\ud800"}"#),
     });
-    for backend in BACKENDS {
-        let place = Place::new(backend);
-        let report = crawl(place.config(&server), &[HOST]);
-        assert_whole(&report, &place.records());
-        assert_eq!(report.counts.succeeded, 2, "{backend:?}");
-    }
+    crawled_by_both(&server, 2);
 }
 
 /// openwpm/openwpm-crawler#33: a slow database under a fast site filled the memory with pages.

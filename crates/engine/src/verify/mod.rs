@@ -1,7 +1,8 @@
 //! The check of a crawl that does not run: whether accounts, keys, queue, records, outputs and filter agree.
 //!
-//! Nothing of the crawl is changed, but that a database counts one opening more. Of each known URL 20 bytes are held: its key, and what was found of it so far with a
-//! part of the hash of its record; of each host with waiting URLs its name. All else is read one piece at a time.
+//! Nothing of the crawl is changed, but that a database counts one opening more. Of each known URL 20 bytes are held: its
+//! key, and what was found of it so far with a part of the hash of its record; of each host with waiting URLs its name.
+//! All else is read one piece at a time.
 
 mod archive;
 mod finding;
