@@ -3,11 +3,10 @@
 //! Four keyspaces: `keys` (16 bytes of URL key, no value), `queue` (see `codec`), `pages` (URL key to record) and
 //! `meta`. A commit is one atomic batch over all of them, handed to the operating system before it returns.
 //!
-//! Measured on 2026-11-30 with `cargo run -p store --example confirm_mix -- FOLDER 1000000` (development profile, two
-//! busy cores): a million notes in commits of 1,000, each followed by a confirm of 1,000 keys of which nine in ten are known,
-//! 24 CPU-s, compaction included; a million confirms alone 7.8; reopening 1.1; reading all keys 0.3; 109 bytes a key on
-//! disk with queue, records and journal. Peak memory 24 MiB at 60,000 keys, 65 MiB at a million. With tables of
-//! 64 MiB (the engine's default), memtables of 8 MiB and filters not pinned, the first took more than 42 CPU-s.
+//! Measured on 2026-11-30 with `cargo run --release -p store --example confirm_mix -- FOLDER 1000000`: a million notes in
+//! commits of 1,000, each followed by a confirm of 1,000 keys of which nine in ten are known, 20 CPU-s, compaction
+//! included; a million confirms alone 7.8; reopening 0.4; reading all keys 0.3; 174 bytes a key on disk with queue, records
+//! and journal. Peak memory 97 MiB. With tables of 64 MiB (the engine's default) and filters not pinned it takes far more.
 
 mod codec;
 #[cfg(feature = "testing")]
