@@ -144,15 +144,16 @@ const fn no_name(filter: &FilterReport) -> &'static str {
     }
 }
 
-fn filter(page: &mut Page, report: &Report) {
-    let filter = &report.filter;
+/// Begins the section on the filter: its mode, its form with a word on its growth, the URLs in it. Returns whether there is a
+/// filter, or a set in its place.
+pub(crate) fn filter_head(page: &mut Page, filter: &FilterReport) -> bool {
     page.section(&format!(
         "Seen test, mode {}",
         clean(&filter.mode, NAME_CHARS)
     ));
     if filter.mode == SeenMode::Store.name() {
         page.row_with("filter", "none", "the store is asked instead");
-        return;
+        return false;
     }
     if filter.is_exact {
         page.row_with("form", "exact set", "no false positives");
@@ -160,6 +161,14 @@ fn filter(page: &mut Page, report: &Report) {
         page.row_with("form", &slices_text(filter.slices), growth(filter));
     }
     page.count("URLs in it", filter.items);
+    true
+}
+
+fn filter(page: &mut Page, report: &Report) {
+    let filter = &report.filter;
+    if !filter_head(page, filter) {
+        return;
+    }
     if filter.mode != SeenMode::Exact.name() {
         page.row_with(
             "URLs expected",

@@ -103,10 +103,14 @@ impl Checkpoints {
     pub(crate) fn begin_if_due(&mut self) {
         let saving = Duration::from_millis(self.saving_millis.load(Relaxed));
         let pause = self.interval.max(saving * SAVING_SHARE);
-        if self.last.elapsed() < pause || !self.is_worth_keeping() {
+        if self.last.elapsed() < pause {
             return;
         }
+        // Also where there is nothing to keep: to find that out takes every lock of the seen test.
         self.last = Instant::now();
+        if !self.is_worth_keeping() {
+            return;
+        }
         self.begin_segment();
         if self.log.is_some() {
             // A saver that is still busy is asked again next time.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{CrawlState, FilterReport, SeenMode, Status, StatusFigures};
+use engine::{CrawlState, FilterReport, Status, StatusFigures};
 
 use super::effective;
 use crate::{
@@ -10,8 +10,9 @@ use crate::{
     failure::{Exit, Failure},
     flags::StatusCommand,
     printer,
+    report::filter_head,
     rows::Page,
-    unit::{grouped, human_bytes, human_duration, percent, slices_text},
+    unit::{grouped, human_bytes, human_duration, percent},
 };
 
 /// The longest host, path or remark shown, in characters.
@@ -110,20 +111,9 @@ fn counts(page: &mut Page, figures: &StatusFigures) {
 }
 
 fn filter(page: &mut Page, filter: &FilterReport) {
-    page.section(&format!(
-        "Seen test, mode {}",
-        clean(&filter.mode, TEXT_CHARS_MAX)
-    ));
-    if filter.mode == SeenMode::Store.name() {
-        page.row_with("filter", "none", "the store is asked instead");
+    if !filter_head(page, filter) {
         return;
     }
-    if filter.is_exact {
-        page.row_with("form", "exact set", "no false positives");
-    } else {
-        page.row("form", &slices_text(filter.slices));
-    }
-    page.count("URLs in it", filter.items);
     page.row("memory", &human_bytes(filter.bytes));
     if !filter.is_exact {
         page.row("bits set", &percent(filter.fill));
