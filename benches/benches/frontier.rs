@@ -15,6 +15,11 @@ use benches::{
     measure::is_listing,
 };
 use clap::Parser as _;
+use mimalloc::MiMalloc;
+
+/// That of the `bloomcrawl` binary.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     if is_listing() {

@@ -18,11 +18,17 @@ mod unit;
 use std::{panic, process::ExitCode};
 
 use clap::Parser as _;
+use mimalloc::MiMalloc;
 
 use crate::{
     failure::{Exit, Failure},
     flags::Cli,
 };
+
+/// Stages hand pages, links and queue entries to one another, so most memory is given back by another thread than took
+/// it, and much is small: the system's allocator costs a seventh of a crawl's CPU there.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Wrong usage ends here with exit code 2, `--help` and `--version` with 0.

@@ -14,8 +14,8 @@ mod fill;
 mod layout;
 
 use std::{
-    collections::HashSet,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -30,6 +30,8 @@ use crate::{
     CommitBatch, CrawlIdentity, OpenedStore, Store, StoreCounters, StoreError, counters::CallTally,
 };
 
+/// The file of the engine whose lock keeps a second process out.
+const LOCK_FILE: &str = "lock";
 /// Keys handed to the callback of [`Store::scan_keys`] at a time.
 const SCAN_KEYS_MAX: usize = 4_096;
 
@@ -148,17 +150,23 @@ impl EmbeddedStore {
             .map_err(|error| self.failed(error))
     }
 
-    /// Adds key and queue entry of each note whose key is not there yet. A note that the same batch finishes gets
-    /// no queue entry: within one batch the engine does not order a write and a removal of the same key.
+    /// Adds key and queue entry of each note whose key is not there yet, and removes the queue entries of what is finished,
+    /// whose queue keys ascend. A note that the same batch finishes gets no queue entry: within one batch the engine does
+    /// not order a write and a removal of the same key.
+    ///
+    /// Each table is written in the order of its keys: the memtables are skip lists, and what one insertion has read on its
+    /// way is then still in the processor's cache for the next.
     fn enter_notes(
         &self,
         write: &mut fjall::OwnedWriteBatch,
         notes: &[QueuedUrl],
-        finished: &HashSet<Vec<u8>>,
+        finished: Vec<Vec<u8>>,
     ) -> Result<(), StoreError> {
         let mut sorted: Vec<&QueuedUrl> = notes.iter().collect();
+        // Of two notes of one key the first in the batch counts.
         sorted.sort_by_key(|note| note.key);
         sorted.dedup_by_key(|note| note.key);
+        let mut queue = Vec::with_capacity(sorted.len() + finished.len());
         let snapshot = self.database.snapshot();
         for note in sorted {
             if self.has_key(&snapshot, note.key)? {
@@ -166,8 +174,16 @@ impl EmbeddedStore {
             }
             write.insert(&self.keyspaces.keys, note.key.to_bytes(), []);
             let queue_key = self.queue_key(note.url.host_str(), note.position)?;
-            if !finished.contains(&queue_key) {
-                write.insert(&self.keyspaces.queue, queue_key, codec::encode_entry(note)?);
+            if finished.binary_search(&queue_key).is_err() {
+                queue.push((queue_key, Some(codec::encode_entry(note)?)));
+            }
+        }
+        queue.extend(finished.into_iter().map(|queue_key| (queue_key, None)));
+        queue.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (queue_key, entry) in queue {
+            match entry {
+                Some(entry) => write.insert(&self.keyspaces.queue, queue_key, entry),
+                None => write.remove(&self.keyspaces.queue, queue_key),
             }
         }
         Ok(())
@@ -191,17 +207,17 @@ impl Store for EmbeddedStore {
             .next_sequence
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let finished_keys = batch
+        let mut finished_keys = batch
             .finished
             .iter()
             .map(|finished| self.queue_key(finished.host.as_str(), finished.position))
-            .collect::<Result<HashSet<_>, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        finished_keys.sort_unstable();
         let mut write = self.database.batch();
-        self.enter_notes(&mut write, batch.notes, &finished_keys)?;
-        for key in finished_keys {
-            write.remove(&self.keyspaces.queue, key);
-        }
-        for finished in batch.finished {
+        self.enter_notes(&mut write, batch.notes, finished_keys)?;
+        let mut finished: Vec<_> = batch.finished.iter().collect();
+        finished.sort_unstable_by_key(|finished| finished.key);
+        for finished in finished {
             write.insert(
                 &self.keyspaces.pages,
                 finished.key.to_bytes(),
@@ -338,6 +354,12 @@ fn url_key(bytes: &[u8]) -> Result<UrlKey, StoreError> {
 }
 
 fn failure(folder: &Path, error: fjall::Error) -> StoreError {
+    if let fjall::Error::Io(cause) = &error
+        && cause.kind() == ErrorKind::NotFound
+        && let Some(failure) = missing(folder)
+    {
+        return failure;
+    }
     let folder = folder.display();
     match error {
         fjall::Error::Locked => StoreError::Locked(folder.to_string()),
@@ -352,4 +374,25 @@ fn failure(folder: &Path, error: fjall::Error) -> StoreError {
         fjall::Error::Io(error) => StoreError::Backend(format!("{folder}: {error}")),
         other => StoreError::Backend(format!("{folder}: {other:?}")),
     }
+}
+
+/// Says what is missing of a store whose folder is there. The engine makes its lock file only with the store; the file
+/// holds nothing, so that alone is no damage.
+fn missing(folder: &Path) -> Option<StoreError> {
+    if !has_entries(folder) {
+        return None;
+    }
+    let lock = folder.join(LOCK_FILE);
+    Some(if lock.exists() {
+        StoreError::Corrupt(format!(
+            "{}: a file of the store is missing",
+            folder.display()
+        ))
+    } else {
+        StoreError::Backend(format!(
+            "{} is missing; it only keeps a second process out: make an empty file of this name, unless another process \
+             has the crawl",
+            lock.display()
+        ))
+    })
 }
