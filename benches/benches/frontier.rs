@@ -15,11 +15,11 @@ use benches::{
     measure::is_listing,
 };
 use clap::Parser as _;
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 
 /// That of the `bloomcrawl` binary.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     if is_listing() {

@@ -187,6 +187,8 @@ fn drive_faulty(
     };
     let config = SeenConfig {
         cache_bytes: 0,
+        // A filter that is far too small, so that whatever the order of the threads it claims many that are new.
+        fixed_filter_urls: Some(census.distinct_count / 10),
         ..config(SeenMode::BloomStore, &census)
     };
     drive(&model, &store, &config).map(|(_, judgement)| judgement)

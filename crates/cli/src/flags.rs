@@ -203,20 +203,23 @@ pub(crate) enum ConfigWhat {
     Template,
 }
 
-/// Makes the flags of those settings that a command takes.
+/// The schema of a demo in `PostgreSQL`, unless another is named.
+pub(crate) const DEMO_SCHEMA: &str = "bloomcrawl_demo";
+
+/// Makes the flags of those settings that a command takes; some with a default of their own.
 macro_rules! flags_of {
-    ($(#[$doc:meta])* $name:ident, $wanted:expr) => {
+    ($(#[$doc:meta])* $name:ident, $wanted:expr $(, $other:literal: $default:expr)*) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) struct $name(pub(crate) Typed);
 
         impl Args for $name {
             fn augment_args(command: ClapCommand) -> ClapCommand {
-                with_flags(command, $wanted)
+                with_flags(command, $wanted)$(.mut_arg($other, |arg| with_default(arg, $default)))*
             }
 
             fn augment_args_for_update(command: ClapCommand) -> ClapCommand {
-                with_flags(command, $wanted)
+                Self::augment_args(command)
             }
         }
 
@@ -241,7 +244,9 @@ flags_of!(
 flags_of!(
     /// The flags of the settings that a demo takes.
     DemoFlags,
-    |setting| setting.is_for_demo
+    |setting| setting.is_for_demo,
+    "data": "a temporary folder",
+    "schema": DEMO_SCHEMA
 );
 flags_of!(
     /// The flags of the settings that tell where a crawl's figures are.
@@ -296,6 +301,14 @@ fn with_flags(mut command: ClapCommand, wanted: fn(&Setting) -> bool) -> ClapCom
         }
     }
     command
+}
+
+/// Puts another default in the help of a flag.
+fn with_default(arg: Arg, default: &str) -> Arg {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let doc = help.split(" [default: ").next().unwrap_or_default();
+    let help = format!("{doc} [default: {default}]");
+    arg.help(help)
 }
 
 fn help(setting: &Setting, default: &Value) -> String {

@@ -117,9 +117,19 @@ impl Display {
 
     /// Prints a message without tearing the live block.
     pub(crate) fn message(&self, text: &str, printer: &Printer) {
+        self.beside(|| printer.message(text));
+    }
+
+    /// Prints a warning without tearing the live block.
+    pub(crate) fn warning(&self, text: &str, printer: &Printer) {
+        self.beside(|| printer.warning(text));
+    }
+
+    /// Has something printed while the live block is away.
+    fn beside(&self, print: impl FnOnce()) {
         match &self.form {
-            Form::Live(bar) => bar.suspend(|| printer.message(text)),
-            _ => printer.message(text),
+            Form::Live(bar) => bar.suspend(print),
+            _ => print(),
         }
     }
 
@@ -138,15 +148,18 @@ impl Form {
         }
         if stderr().is_terminal() {
             let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND_MAX);
-            let bar = ProgressBar::with_draw_target(None, target);
             // A terminal that cannot move its cursor (TERM=dumb) hides the block; lines serve it better.
-            if !bar.is_hidden() {
-                return Self::Live(bar.with_style(message_only()));
+            if !target.is_hidden() {
+                return Self::live(target);
             }
         }
         Self::Plain {
             last: Instant::now(),
         }
+    }
+
+    fn live(target: ProgressDrawTarget) -> Self {
+        Self::Live(ProgressBar::with_draw_target(None, target).with_style(message_only()))
     }
 }
 
@@ -268,6 +281,10 @@ fn plain_line(progress: &Progress) -> String {
         human_byte_rate(progress.bytes_per_second),
     )
 }
+
+#[cfg(test)]
+#[path = "progress_screen_test.rs"]
+mod screen_tests;
 
 #[cfg(test)]
 mod tests {

@@ -73,7 +73,11 @@ fn this_run(page: &mut Page, report: &Report) {
     );
     page.count("requests", report.requests_this_run);
     if report.peak_memory_bytes > 0 {
-        page.row("peak memory", &human_bytes(report.peak_memory_bytes));
+        page.row_with(
+            "peak memory",
+            &human_bytes(report.peak_memory_bytes),
+            &format!("{} planned", human_bytes(report.memory_plan_bytes.total())),
+        );
     }
     let again = if report.resumed_leases_max == 0 {
         String::new()

@@ -1,6 +1,6 @@
 //! Tests of the report's text.
 
-use engine::{FilterReport, LinkReport, OutputReport, StoreReport};
+use engine::{FilterReport, LinkReport, MemoryParts, OutputReport, StoreReport};
 use types::{CrawlCounts, RejectReason};
 
 use super::*;
@@ -68,6 +68,10 @@ fn huge() -> Report {
         leases_max: 65_536,
         resumed_leases_max: 65_536,
         peak_memory_bytes: 99 << 30,
+        memory_plan_bytes: MemoryParts {
+            bodies: 99 << 30,
+            ..MemoryParts::default()
+        },
         outputs: OutputReport {
             pages_jsonl: "d/pages.jsonl".to_owned(),
             warc_folder: Some("d/warc".to_owned()),

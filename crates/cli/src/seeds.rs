@@ -69,21 +69,24 @@ pub(crate) fn read_all(
         let what = if seeds.bad_count == 0 {
             "it holds no URL"
         } else {
-            "none of its lines is a URL to crawl"
+            "nothing of it is a URL to crawl"
         };
         return Err(
-            Failure::new(Exit::Usage, format!("no seed is left of {sources}: {what}"))
-                .with_hint("a seed is a URL such as https://example.org/, one a line"),
+            Failure::new(Exit::Usage, format!("no seed is left of {sources}: {what}")).with_hint(
+                "a seed is an http or https URL such as https://example.org/, in a file one a line",
+            ),
         );
     }
     Ok(seeds)
 }
 
+/// Returns whether an argument is a URL and no file, also one of a scheme that is not crawled.
 fn is_url(argument: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| {
-        argument
-            .get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    argument.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     })
 }
 

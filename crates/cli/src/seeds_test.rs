@@ -107,6 +107,7 @@ fn folders_missing_files_and_empty_sources_are_faults_of_usage() {
         path("empty"),
         path("bad"),
         "http://".to_owned(),
+        "ftp://x.example/".to_owned(),
     ] {
         let failure = read_all(
             std::slice::from_ref(&argument),
@@ -130,6 +131,14 @@ fn folders_missing_files_and_empty_sources_are_faults_of_usage() {
             .hint
             .is_some_and(|hint| hint.contains("https://example.org"))
     );
+    let failure = read_all(
+        &["ftp://x.example/".to_owned()],
+        &Canonicalizer::default(),
+        &printer,
+    )
+    .expect_err("a scheme that is not crawled");
+    let hint = failure.hint.unwrap_or_default();
+    assert!(hint.contains("an http or https URL"), "{hint}");
 }
 
 #[test]

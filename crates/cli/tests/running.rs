@@ -349,3 +349,27 @@ fn what_a_demo_archived_is_crawled_again_from_its_files() {
         "{command}"
     );
 }
+
+#[test]
+fn a_crawl_says_why_it_waits_for_a_host_that_is_down() {
+    let folder = folder();
+    // Nobody listens at a port that was free a moment ago.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    drop(listener);
+    let arguments = [
+        "crawl",
+        &url,
+        "--allow-private-addresses",
+        "--max-time",
+        "1s",
+    ];
+    let run = run(folder.path(), &arguments);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let told = format!(
+        "warning: {} cannot be reached (connect: ",
+        url.trim_end_matches('/')
+    );
+    assert_eq!(run.stderr.matches(&told).count(), 1, "{run:?}");
+    assert!(run.stderr.contains("it is tried again in 5s"), "{run:?}");
+}

@@ -1,13 +1,18 @@
 //! The archivist: exchanges as compressed WARC records, made on the parse threads so that compression is parallel.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fastrand::Rng;
 use jiff::Timestamp;
 use types::{CanonicalUrl, PageRecord, QueuedUrl, Response, Truncation};
 use warc::{Compressor, Exchange, Record, RecordId, RecordType, WarcInfo, exchange_members};
 
-use crate::{message::WarcMembers, output::WarcinfoMaker, record};
+use crate::{
+    message::WarcMembers,
+    output::WarcinfoMaker,
+    record,
+    room::{Backlog, HeldBytes},
+};
 
 /// The gzip level; level 1 costs a third of level 6 and is within a tenth of its size on HTML.
 const GZIP_LEVEL: u32 = 1;
@@ -17,14 +22,16 @@ pub(crate) struct Archivist {
     random: Mutex<Rng>,
     /// Compressors that no thread uses now; never more than there are threads.
     compressors: Mutex<Vec<Compressor>>,
+    backlog: Arc<Backlog>,
 }
 
 impl Archivist {
-    /// Draws record ids from `random`.
-    pub(crate) const fn new(random: Rng) -> Self {
+    /// Draws record ids from `random`, and counts what it makes in `backlog`.
+    pub(crate) const fn new(random: Rng, backlog: Arc<Backlog>) -> Self {
         Self {
             random: Mutex::new(random),
             compressors: Mutex::new(Vec::new()),
+            backlog,
         }
     }
 
@@ -56,7 +63,7 @@ impl Archivist {
         url: &CanonicalUrl,
         response: &Response,
         fetched_at: Timestamp,
-    ) -> Vec<u8> {
+    ) -> HeldBytes {
         self.members(
             url.as_str(),
             response,
@@ -94,7 +101,7 @@ impl Archivist {
         let members = exchange_members(&exchange, &mut compressor);
         hold(&self.compressors).push(compressor);
         WarcMembers {
-            bytes: members.bytes,
+            bytes: self.backlog.hold(members.bytes),
             response_offset: members.response_offset,
             response_bytes: members.response_bytes,
         }

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     Limits, OpeningEvent,
     saved::SavedProgress,
-    seen::{self, OpenedSeen},
+    seen::{self, OpenedSeen, SnapshotUse},
 };
 
 const SEED: KeySeed = KeySeed::new(3);
@@ -27,7 +27,7 @@ fn world_count() -> u64 {
     std::env::var("BLOOMCRAWL_TEST_WORLDS")
         .ok()
         .and_then(|count| count.parse().ok())
-        .unwrap_or(300)
+        .unwrap_or(2_000)
 }
 
 fn url(number: u64) -> CanonicalUrl {
@@ -129,12 +129,13 @@ impl World {
         let OpenedSeen {
             seen,
             holds,
-            is_snapshot_loaded,
+            snapshot_use,
         } = seen::open(&self.config, &self.store, &wanted, &mut |event| {
             events.push(event);
         })
         .unwrap();
         assert_eq!(holds, wanted);
+        let is_snapshot_loaded = snapshot_use == SnapshotUse::Loaded;
         self.loaded_count += u32::from(is_snapshot_loaded);
         let is_told = matches!(events[..], [OpeningEvent::SnapshotLoaded { .. }]);
         assert_eq!(is_told, is_snapshot_loaded, "{events:?}");

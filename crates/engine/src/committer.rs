@@ -8,7 +8,7 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, select};
 use frontier::{Batch, Ledger, SeenTest};
 use store::{CommitBatch, FinishedUrl, Store};
-use types::LeaseId;
+use types::{LeaseId, QueuedUrl};
 
 use crate::{
     EngineError,
@@ -17,6 +17,7 @@ use crate::{
     message::{Finish, FinishedPage, OwnerEvent, Settlement, SideMessage},
     output::Outputs,
     patience::patiently,
+    room::{Backlog, link_bytes},
     saved::SavedProgress,
     status::StatusWriter,
 };
@@ -39,6 +40,7 @@ pub(crate) struct Committer {
     pub(crate) status: StatusWriter,
     /// URLs that earlier runs expected to have lost.
     pub(crate) lost_before: f64,
+    pub(crate) backlog: Arc<Backlog>,
     pub(crate) live: Arc<Live>,
     pub(crate) owner: Sender<OwnerEvent>,
     pub(crate) last_sync: Instant,
@@ -53,7 +55,7 @@ impl Committer {
         side: &Receiver<SideMessage>,
     ) -> Result<(SavedProgress, StatusWriter), EngineError> {
         self.announce()?;
-        self.status.write(&self.saved, None);
+        self.status.write(&self.saved);
         loop {
             select! {
                 recv(settlements) -> settlement => match settlement {
@@ -102,21 +104,19 @@ impl Committer {
             admission,
             finish,
         } = settlement;
-        self.ledger.arrive(
-            token,
-            admission.fresh,
-            admission.waits,
-            admission.depends_on,
-            finish,
-        );
+        self.ledger.arrive(token, admission, finish);
     }
 
     fn take_side(&mut self, message: SideMessage) -> Result<(), EngineError> {
         match message {
-            SideMessage::Verdicts(settled) => {
+            SideMessage::Verdicts {
+                settled,
+                seen_link_bytes,
+            } => {
                 for settled in settled {
                     self.ledger.settled(settled);
                 }
+                self.backlog.settle_links(seen_link_bytes);
             }
             SideMessage::Seeds(settlement) => self.arrive(*settlement),
             SideMessage::Archive(members) => self.outputs.archive(&members)?,
@@ -170,7 +170,9 @@ impl Committer {
         };
         patiently(&self.live, || self.store.commit(&commit))?;
         self.seen.noted(batch.notes.iter().map(|note| note.key));
-        self.status.follow(&batch.notes, &finished);
+        let bytes_of = |note: &QueuedUrl| link_bytes(&note.url, note.referrer.as_ref());
+        let note_bytes = batch.notes.iter().map(bytes_of).sum();
+        self.backlog.settle_links(note_bytes);
         self.live.publish(&self.saved);
         self.tell_owner(batch.notes, leases, seed_batch_count);
         Ok(())
@@ -200,12 +202,7 @@ impl Committer {
     }
 
     /// The owner may be gone after a stop at once; what is durable stays durable.
-    fn tell_owner(
-        &self,
-        notes: Vec<types::QueuedUrl>,
-        leases: Vec<LeaseId>,
-        seed_batch_count: u64,
-    ) {
+    fn tell_owner(&self, notes: Vec<QueuedUrl>, leases: Vec<LeaseId>, seed_batch_count: u64) {
         drop(self.owner.send(OwnerEvent::Durable {
             notes,
             leases,
@@ -218,7 +215,7 @@ impl Committer {
         self.outputs.sync()?;
         self.checkpoints.sync();
         patiently(&self.live, || self.store.sync())?;
-        self.status.write(&self.saved, None);
+        self.status.write(&self.saved);
         self.last_sync = Instant::now();
         Ok(())
     }

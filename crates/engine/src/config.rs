@@ -1,6 +1,6 @@
 //! What a crawl is asked to do: every setting, with its default and its unit.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf, thread, time::Duration};
 
 use fetcher::FetchConfig;
 use frontier::{ScopeRule, SeenMode};
@@ -53,8 +53,20 @@ pub struct CrawlConfig {
     pub false_positive_rate: f64,
     /// For tests: bits for this many URLs, whatever is expected, and no growth.
     pub fixed_filter_urls: Option<u64>,
+    /// The memory that the crawl keeps to, in bytes; [`MemoryPlan`](crate::MemoryPlan) shares it out. `None`: every part has
+    /// the bound that its own setting or its default gives it.
+    pub memory_bytes_max: Option<u64>,
     /// The most memory of the recent-key cache, in bytes (64 for six keys).
     pub cache_bytes: usize,
+    /// Whether the cache keeps that size whatever `memory_bytes_max` says.
+    pub keeps_cache: bool,
+    /// Hosts whose next URLs, 64 each, are held in memory; the plan may set it lower.
+    pub active_hosts_max: usize,
+    /// Hosts without work that are remembered; the plan may set it lower.
+    pub idle_hosts_max: usize,
+    /// The memory of robots.txt rules, in bytes, beyond which those of hosts that are not active are forgotten; the plan may
+    /// set it lower.
+    pub rules_bytes_max: usize,
     /// Whether filter and cache ask for huge pages.
     pub huge_pages: bool,
     /// The time between two snapshots of the filter while the crawl goes on.
@@ -80,6 +92,16 @@ pub struct CrawlConfig {
 impl CrawlConfig {
     /// Requests under way to one IP address where nothing else is asked for.
     pub const PER_IP_DEFAULT: u32 = 4;
+
+    /// URLs held in memory for one host.
+    pub const WINDOW_URLS_MAX: usize = 64;
+
+    /// Returns the number of parse threads: the one asked for, else one a core.
+    #[must_use]
+    pub fn parse_threads_in_force(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+        self.parse_threads.unwrap_or_else(cores).max(1)
+    }
 
     /// Returns the cap on leases in force: the one asked for, else twice the concurrency and at least 128.
     #[must_use]
@@ -157,7 +179,12 @@ impl Default for CrawlConfig {
             expected_urls: 10_000_000,
             false_positive_rate: 0.01,
             fixed_filter_urls: None,
+            memory_bytes_max: None,
             cache_bytes: 64_000_000,
+            keeps_cache: false,
+            active_hosts_max: 2_000,
+            idle_hosts_max: 100_000,
+            rules_bytes_max: 64 << 20,
             huge_pages: true,
             checkpoint_interval: Duration::from_mins(1),
             drain_timeout: Duration::from_secs(8),

@@ -10,7 +10,7 @@ use frontier::SeenTest;
 use store::Store;
 use types::{Candidate, UrlKey, Verdict};
 
-use crate::{EngineError, live::Live, message::SideMessage, patience::patiently};
+use crate::{EngineError, live::Live, message::SideMessage, patience::patiently, room::link_bytes};
 
 /// A batch is asked at this size at the latest; the round trip, not the row, is what a database feels.
 const BATCH_MAX: usize = 4_096;
@@ -32,7 +32,7 @@ pub(crate) fn run(
     while let Ok(first) = suspects.recv() {
         let batch = gather(first, suspects, leases_max / WAITING_SHARE);
         let settled = confirm(store, seen, live, batch)?;
-        if verdicts.send(SideMessage::Verdicts(settled)).is_err() {
+        if verdicts.send(settled).is_err() {
             return Ok(());
         }
     }
@@ -66,7 +66,7 @@ fn confirm(
     seen: &SeenTest,
     live: &Live,
     batch: Vec<Candidate>,
-) -> Result<Vec<frontier::Settled>, EngineError> {
+) -> Result<SideMessage, EngineError> {
     // The seen test holds one suspect a key, so the map loses none.
     let by_key: BTreeMap<UrlKey, Candidate> = batch
         .into_iter()
@@ -81,7 +81,8 @@ fn confirm(
             by_key.len()
         )));
     }
-    Ok(by_key
+    let mut seen_link_bytes = 0;
+    let settled = by_key
         .into_values()
         .zip(answers)
         .map(|(candidate, is_present)| {
@@ -90,7 +91,17 @@ fn confirm(
             } else {
                 Verdict::FalsePositive
             };
-            seen.settle(candidate, verdict)
+            let bytes = link_bytes(&candidate.url, candidate.referrer.as_ref());
+            let settled = seen.settle(candidate, verdict);
+            // A note gives its bytes back when it is committed.
+            if settled.note.is_none() {
+                seen_link_bytes += bytes;
+            }
+            settled
         })
-        .collect())
+        .collect();
+    Ok(SideMessage::Verdicts {
+        settled,
+        seen_link_bytes,
+    })
 }

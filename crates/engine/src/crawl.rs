@@ -7,6 +7,7 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use fastrand::Rng;
 use fetcher::{FetchConfig, Fetcher};
 use frontier::{Ledger, Scope, ScopeConfig, SeenTest};
 use parser::{Parser, ParserConfig};
@@ -20,11 +21,14 @@ use crate::{
     fetching::FetchStage,
     folder::Folder,
     live::Live,
+    memory::{MemoryPlan, MemorySizes},
     message::OwnerEvent,
     opening::{self, Opened},
     owner::{Owner, SeedBatches},
     page::ParseStage,
+    room::{Backlog, LargePages},
     run::{Channels, Run, Stages},
+    seen::SnapshotUse,
     status::StatusWriter,
     watch::{panicked, spawn},
 };
@@ -70,6 +74,8 @@ impl Crawl {
         observer: &mut dyn FnMut(OpeningEvent),
     ) -> Result<Self, EngineError> {
         check(&config)?;
+        let plan = MemoryPlan::new(&config)?;
+        let config = plan.apply(config);
         let fetch = FetchConfig {
             idle_per_host_max: config.per_host as usize,
             exempts_own_addresses: config.per_ip.is_none(),
@@ -83,8 +89,10 @@ impl Crawl {
         let scope = scope(&config, &seeds)?;
         let opened = opening::open(&config, &folder, observer)?;
         let live = Arc::new(Live::new(config.limits, &opened.saved));
-        let run = Run::new(config, &live, &opened);
-        let (stages, seen, owner) = assemble(run.config(), opened, &live, fetcher, scope, seeds)?;
+        let run = Run::new(config, *plan.bytes(), &live, &opened);
+        let sizes = plan.sizes();
+        let (stages, seen, owner) =
+            assemble(run.config(), sizes, opened, &live, fetcher, scope, seeds)?;
         let (done_sender, done) = bounded(1);
         spawn("crawl", move || {
             let result = catch_unwind(AssertUnwindSafe(|| run.supervise(stages)))
@@ -147,6 +155,7 @@ impl Crawl {
 /// Puts the stages together; they share the seen test, and each holds the channel ends that it needs.
 fn assemble(
     config: &CrawlConfig,
+    sizes: &MemorySizes,
     opened: Opened,
     live: &Arc<Live>,
     fetcher: Fetcher,
@@ -157,26 +166,30 @@ fn assemble(
         store,
         seen,
         workbench,
-        waiting,
         outputs,
         mut saved,
         key_seed,
         next_sequence,
         mut random,
         snapshot,
-        is_snapshot_loaded,
+        snapshot_use,
     } = opened;
     let channels = Channels::new(config);
     let events = channels.owner.0.clone();
-    let archivist = config.warc.then(|| Archivist::new(random.fork()));
-    let parse_stage = parse_stage(config, scope, &seen, key_seed, archivist, live);
+    let parse_stage = parse_stage(config, sizes, scope, &seen, key_seed, random.fork(), live);
     // From here on leases may be under way, and the store must say so before the first is.
     saved.leases_at_risk = u64::from(config.leases_in_force());
     saved.is_finished = false;
     saved.seen_mode = config.seen_mode.to_string();
     let crawl_id = snapshot.crawl_id().to_owned();
-    let status = StatusWriter::new(config, crawl_id, waiting, &seen, live);
-    let (checkpoints, saver) = checkpoint::pair(config, &seen, live, snapshot, is_snapshot_loaded);
+    let status = StatusWriter::new(config, crawl_id, events.clone(), &seen, live);
+    let (checkpoints, saver) = checkpoint::pair(
+        config,
+        &seen,
+        live,
+        snapshot,
+        snapshot_use == SnapshotUse::Loaded,
+    );
     let committer = Committer {
         store,
         seen: Arc::clone(&seen),
@@ -186,6 +199,7 @@ fn assemble(
         lost_before: saved.expected_lost,
         saved,
         status,
+        backlog: Arc::clone(&parse_stage.backlog),
         live: Arc::clone(live),
         owner: events.clone(),
         last_sync: Instant::now(),
@@ -204,6 +218,7 @@ fn assemble(
         drain_timeout: config.drain_timeout,
         ending: None,
         fault: None,
+        told_setback_count: 0,
     };
     let stages = Stages {
         committer,
@@ -218,12 +233,14 @@ fn assemble(
 
 fn parse_stage(
     config: &CrawlConfig,
+    sizes: &MemorySizes,
     scope: Scope,
     seen: &Arc<SeenTest>,
     key_seed: KeySeed,
-    archivist: Option<Archivist>,
+    random: Rng,
     live: &Arc<Live>,
 ) -> ParseStage {
+    let backlog = Arc::new(Backlog::new(sizes.backlog_bytes));
     let canonicalizer = Canonicalizer::new(config.canonical.clone());
     let parser = Parser::new(ParserConfig {
         outlinks_max: config.outlinks_max,
@@ -240,7 +257,11 @@ fn parse_stage(
         decoded_bytes_max: config.fetch.decoded_bytes_max,
         product_token: config.product_token().to_owned(),
         obey_nofollow: config.nofollow,
-        archivist,
+        archivist: config
+            .warc
+            .then(|| Archivist::new(random, Arc::clone(&backlog))),
+        backlog,
+        large_pages: LargePages::new(usize::try_from(sizes.large_pages).unwrap_or(usize::MAX)),
         live: Arc::clone(live),
     }
 }

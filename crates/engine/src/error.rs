@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 use store::StoreError;
 use thiserror::Error;
 
+use crate::MemoryError;
+
 /// Why a crawl could not start or had to stop.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// A setting cannot be used.
     #[error("{0}")]
     Config(String),
+    /// The budget of memory is too small.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// The data folder and the store are not of one crawl.
     #[error(
         "the data folder {folder} belongs to {folder_crawl}, but the store holds {store_crawl}; \
@@ -70,9 +75,9 @@ pub enum EngineError {
 pub enum ErrorKind {
     /// A setting, or a folder that does not fit it.
     Config,
-    /// The store.
+    /// The store, or a file of the crawl beside it.
     Store,
-    /// The surroundings: nothing is wrong with the crawl, and it can be resumed when they are better.
+    /// The surroundings, a full disk among them: nothing is wrong with the crawl, and it can be resumed when they are better.
     Surroundings,
     /// Anything else of ours.
     Internal,
@@ -84,12 +89,15 @@ impl EngineError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(_)
+            | Self::Memory(_)
             | Self::Mismatch { .. }
             | Self::Folder { .. }
             | Self::FolderInUse(_) => ErrorKind::Config,
-            Self::Store(_) => ErrorKind::Store,
-            Self::NothingReached(_) | Self::OutOfFiles(_) => ErrorKind::Surroundings,
-            Self::File { .. } | Self::Damaged { .. } | Self::Internal(_) => ErrorKind::Internal,
+            Self::Store(_) | Self::Damaged { .. } => ErrorKind::Store,
+            Self::NothingReached(_) | Self::OutOfFiles(_) | Self::File { .. } => {
+                ErrorKind::Surroundings
+            }
+            Self::Internal(_) => ErrorKind::Internal,
         }
     }
 

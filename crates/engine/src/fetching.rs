@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use fetcher::Fetcher;
+use fetcher::{Fetched, Fetcher};
 use jiff::Timestamp;
 use tokio::{runtime::Runtime, sync::Semaphore};
 use types::{FailureKind, FetchFailure, FetchOutcome, Host, Lease, Purpose, Resolution};
@@ -68,9 +68,12 @@ impl FetchStage {
             live.count_request();
             let url = lease.url().clone();
             // A task of its own, so that a panic in it ends in a failure of this URL and not in a lease without end.
-            let outcome = tokio::spawn(async move { fetcher.fetch(&url).await })
+            let Fetched { outcome, hold } = tokio::spawn(async move { fetcher.fetch(&url).await })
                 .await
-                .unwrap_or_else(|_| FetchOutcome::Failed(own_fault()));
+                .unwrap_or_else(|_| Fetched {
+                    outcome: FetchOutcome::Failed(own_fault()),
+                    hold: None,
+                });
             match &outcome {
                 FetchOutcome::Failed(failure) if failure.kind == FailureKind::OutOfFiles => {
                     let fault = EngineError::OutOfFiles(failure.detail.clone());
@@ -85,6 +88,7 @@ impl FetchStage {
                 lease,
                 outcome,
                 fetched_at,
+                hold,
             });
             // Both channels hold as many messages as there are leases. They are closed only when the crawl ends at
             // once, and the outcome is not wanted any more then.

@@ -32,7 +32,7 @@ const SEEDS_FILE: &str = "seeds.txt";
 /// A locked data folder. The lock ends with the value, and with the process, however it ends.
 pub(crate) struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// What a folder says of its crawl.
@@ -86,7 +86,7 @@ impl Folder {
                 Ok(()) => {
                     return Ok(Self {
                         path: path.to_path_buf(),
-                        _lock: lock,
+                        lock,
                     });
                 }
                 Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
@@ -172,6 +172,15 @@ impl Folder {
     }
 }
 
+impl Drop for Folder {
+    /// Ends the lock, which to close the file might not: a process that this one is just starting has the same file open
+    /// until it has become another program.
+    fn drop(&mut self) {
+        // It ends with the process at the latest.
+        drop(self.lock.unlock());
+    }
+}
+
 /// Reads which crawl the folder at `path` belongs to, whoever has it locked; `None` if it belongs to none.
 pub(crate) fn identity(path: &Path) -> Result<Option<FolderIdentity>, EngineError> {
     let path = path.join(IDENTITY_FILE);
@@ -241,6 +250,15 @@ mod tests {
             Folder::open(place.path()),
             Err(EngineError::FolderInUse(_))
         ));
+        drop(first);
+        assert!(Folder::open(place.path()).is_ok());
+    }
+
+    #[test]
+    fn the_lock_ends_though_the_file_is_open_in_a_process_that_is_being_started() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Folder::open(place.path()).unwrap();
+        let _of_the_child = first.lock.try_clone().unwrap();
         drop(first);
         assert!(Folder::open(place.path()).is_ok());
     }

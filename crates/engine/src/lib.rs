@@ -11,16 +11,19 @@ mod fetching;
 mod folder;
 mod key_log;
 mod live;
+mod memory;
 mod message;
 mod opening;
 mod output;
 mod owner;
 mod page;
+mod page_guard;
 mod patience;
 mod progress;
 mod ratio;
 mod record;
 mod report;
+mod room;
 mod run;
 mod saved;
 mod seen;
@@ -36,6 +39,7 @@ pub use crate::{
     config::{CrawlConfig, Limits, StoreConfig},
     crawl::Crawl,
     error::{EngineError, ErrorKind},
+    memory::{MemoryError, MemoryParts, MemoryPlan},
     progress::{OpeningEvent, Progress},
     report::{FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport},
     snapshot::SNAPSHOT_FILE,

@@ -1,13 +1,15 @@
 //! What the stages of a crawl send each other. Every channel is bounded, and the owner of the workbench never blocks:
 //! its channels hold as many messages as there can be leases.
 
-use frontier::{Admission, PageToken, RobotsAnswer, Settled};
+use crossbeam_channel::Sender;
+use fetcher::BodyHold;
+use frontier::{Admission, PageToken, RobotsAnswer, Settled, WaitingHosts};
 use jiff::Timestamp;
 use types::{
     Disposition, FetchOutcome, Host, Lease, LeaseId, PageRecord, PageTally, QueuedUrl, Resolution,
 };
 
-use crate::EngineError;
+use crate::{EngineError, room::HeldBytes};
 
 /// What reaches the owner of the workbench.
 pub(crate) enum OwnerEvent {
@@ -28,6 +30,8 @@ pub(crate) enum OwnerEvent {
         /// Seed batches whose every seed is settled.
         seed_batch_count: u64,
     },
+    /// Tell which hosts have work.
+    CountHosts(Sender<WaitingHosts>),
     /// All seeds were offered, in so many batches.
     SeedsOffered(u64),
     /// Stop: let the leases drain.
@@ -46,6 +50,8 @@ pub(crate) struct FetchedPage {
     pub(crate) outcome: FetchOutcome,
     /// When the request began.
     pub(crate) fetched_at: Timestamp,
+    /// The memory that its body takes, given back with it.
+    pub(crate) hold: Option<BodyHold>,
 }
 
 /// Work for the parse threads.
@@ -60,11 +66,16 @@ pub(crate) enum ParseJob {
 /// block: the channel of settlements must always have room for every lease, or the owner could block.
 pub(crate) enum SideMessage {
     /// Suspects were settled.
-    Verdicts(Vec<Settled>),
+    Verdicts {
+        /// What became of each.
+        settled: Vec<Settled>,
+        /// What those of them that are no new links had in the backlog, in bytes.
+        seen_link_bytes: u64,
+    },
     /// A batch of seeds was settled as far as memory can tell.
     Seeds(Box<Settlement>),
     /// Records for the archive that belong to no page.
-    Archive(Vec<u8>),
+    Archive(HeldBytes),
 }
 
 /// A page (or seed batch) with everything that must be durable before it is finished.
@@ -102,7 +113,7 @@ pub(crate) struct FinishedPage {
 /// The compressed WARC records of one exchange.
 pub(crate) struct WarcMembers {
     /// Gzip members, one a record.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: HeldBytes,
     /// Where the response record begins within them.
     pub(crate) response_offset: u64,
     /// Its compressed length.

@@ -11,10 +11,10 @@ use crate::{
     CrawlConfig, EngineError, OpeningEvent, StoreConfig, archive,
     folder::{CanonicalRules, Folder, FolderIdentity},
     output::{Outputs, PagesFile, WarcFiles},
+    patience::patiently_at_opening,
     saved::SavedProgress,
-    seen::{self, OpenedSeen},
+    seen::{self, OpenedSeen, SnapshotUse},
     snapshot::SnapshotLabel,
-    status::WaitingHosts,
 };
 
 /// The folder of the embedded store.
@@ -25,8 +25,6 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) seen: Arc<SeenTest>,
     pub(crate) workbench: Workbench,
-    /// How many URLs of each host wait.
-    pub(crate) waiting: WaitingHosts,
     pub(crate) outputs: Outputs,
     pub(crate) saved: SavedProgress,
     pub(crate) key_seed: KeySeed,
@@ -34,8 +32,8 @@ pub(crate) struct Opened {
     pub(crate) random: Rng,
     /// What a snapshot of the state as opened is called.
     pub(crate) snapshot: SnapshotLabel,
-    /// Whether there is one, and the seen test was read from it.
-    pub(crate) is_snapshot_loaded: bool,
+    /// What became of the one that was kept.
+    pub(crate) snapshot_use: SnapshotUse,
 }
 
 /// Opens the store of a crawl, and rebuilds what lives in memory from what it holds.
@@ -77,29 +75,30 @@ pub(crate) fn open(
         None => SavedProgress::default(),
     };
     check_mode(config, &saved)?;
-    let next_sequence = store.next_sequence()?;
+    // The first connection is not waited for, since its address may be wrong; from here on it is known to be right.
+    let next_sequence = patiently_at_opening(|| store.next_sequence())?;
     let snapshot = SnapshotLabel::new(identity.crawl_id, next_sequence, saved.key_sum);
     let OpenedSeen {
         seen,
         holds,
-        is_snapshot_loaded,
+        snapshot_use,
     } = seen::open(config, store.as_ref(), &snapshot, observer)?;
-    let (workbench, waiting) =
-        rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)?;
+    let workbench = patiently_at_opening(|| {
+        rebuild_workbench(config, store.as_ref(), saved.totals.pages, next_sequence)
+    })?;
     check_holdings(&saved, &holds, workbench.stats().queued_count)?;
     let outputs = open_outputs(config, &saved, &mut random)?;
     Ok(Opened {
         store: Arc::from(store),
         seen: Arc::new(seen),
         workbench,
-        waiting,
         outputs,
         saved,
         key_seed: KeySeed::new(identity.key_seed),
         next_sequence,
         random,
         snapshot,
-        is_snapshot_loaded,
+        snapshot_use,
     })
 }
 
@@ -263,14 +262,12 @@ fn rebuild_workbench(
     store: &dyn Store,
     pages_done: u64,
     next_sequence: u64,
-) -> Result<(Workbench, WaitingHosts), EngineError> {
+) -> Result<Workbench, StoreError> {
     let mut workbench = Workbench::new(workbench_config(config), pages_done, next_sequence);
-    let mut waiting = WaitingHosts::default();
     store.queued_hosts(&mut |host, queued_count, first| {
-        waiting.add(host.as_str(), queued_count);
         workbench.restore_host(host, queued_count, first);
     })?;
-    Ok((workbench, waiting))
+    Ok(workbench)
 }
 
 /// Returns the workbench's settings: the user's, and the documented constants.
@@ -285,6 +282,10 @@ fn workbench_config(config: &CrawlConfig) -> WorkbenchConfig {
         host_attempts_max: config.host_attempts_max,
         max_pages: config.limits.max_pages,
         obey_robots: config.robots,
+        active_hosts_max: config.active_hosts_max,
+        idle_hosts_max: config.idle_hosts_max,
+        rules_bytes_max: config.rules_bytes_max,
+        window_max: CrawlConfig::WINDOW_URLS_MAX,
         ..WorkbenchConfig::default()
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, Sender};
-use frontier::{Action, Admission, Fetched, NextStep, PageToken, Workbench};
+use frontier::{Action, Admission, Fetched, NextStep, PageToken, WaitingHosts, Workbench};
 use jiff::Timestamp;
 use types::{
     Disposition, FailureKind, FetchFailure, FetchOutcome, Host, Lease, LeaseId, PageTally, Purpose,
@@ -23,6 +23,7 @@ use crate::{
     live::Live,
     message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement},
     record,
+    status::TOP_HOSTS_MAX,
 };
 
 /// The limits on time and bytes are looked at this often.
@@ -44,6 +45,8 @@ pub(crate) struct Ending {
     pub(crate) is_drained: bool,
     /// Why it had to end, if nobody asked for it.
     pub(crate) fault: Option<EngineError>,
+    /// The hosts that have work left.
+    pub(crate) waiting: WaitingHosts,
 }
 
 /// The owner's state.
@@ -61,6 +64,8 @@ pub(crate) struct Owner {
     /// How the crawl is to end, and the time at which it no longer waits for its leases.
     pub(crate) ending: Option<(Outcome, Duration)>,
     pub(crate) fault: Option<EngineError>,
+    /// Hosts that could not be reached of which the user was told.
+    pub(crate) told_setback_count: usize,
 }
 
 /// Seed batches offered and settled; the crawl cannot end before they agree.
@@ -76,6 +81,7 @@ impl Owner {
         loop {
             let wait = self.act();
             self.live.publish_workbench(&self.workbench.stats());
+            self.tell_setbacks();
             if self.fault.is_some() {
                 return self.halt();
             }
@@ -88,11 +94,7 @@ impl Owner {
             }
             if let Some(outcome) = self.outcome() {
                 self.live.end();
-                return Ending {
-                    outcome,
-                    is_drained: true,
-                    fault: None,
-                };
+                return self.close(outcome);
             }
             // This stage holds a sender itself, so the channel is never closed under it.
             let Ok(event) = self.events.recv_timeout(wait) else {
@@ -107,11 +109,37 @@ impl Owner {
     /// Ends the crawl at once.
     fn halt(self) -> Ending {
         self.live.halt();
+        let outcome = self.ending.map_or(Outcome::Stopped, |(outcome, _)| outcome);
+        self.close(outcome)
+    }
+
+    fn close(mut self, outcome: Outcome) -> Ending {
+        self.tell_setbacks();
+        let setbacks = self.workbench.setbacks();
+        let untold_count = setbacks.host_count - setbacks.first.len() as u64;
+        if untold_count > 0 {
+            self.live.notice(format!(
+                "{untold_count} more hosts could not be reached at some time"
+            ));
+        }
         Ending {
-            outcome: self.ending.map_or(Outcome::Stopped, |(outcome, _)| outcome),
+            outcome,
             is_drained: !self.workbench.has_leases(),
+            waiting: self.workbench.waiting_hosts(TOP_HOSTS_MAX),
             fault: self.fault,
         }
+    }
+
+    /// Tells of hosts that cannot be reached: where no other has work, a crawl is silent while it waits for them.
+    fn tell_setbacks(&mut self) {
+        let first = &self.workbench.setbacks().first;
+        for setback in &first[self.told_setback_count..] {
+            self.live.notice(format!(
+                "{} cannot be reached ({}); it is tried again in {:?}",
+                setback.host, setback.failure, setback.pause
+            ));
+        }
+        self.told_setback_count = first.len();
     }
 
     fn now(&self) -> Duration {
@@ -207,6 +235,10 @@ impl Owner {
                     self.workbench.finished(lease);
                 }
                 self.seeds.settled += seed_batch_count;
+            }
+            OwnerEvent::CountHosts(reply) => {
+                // It has room for the one answer.
+                drop(reply.send(self.workbench.waiting_hosts(TOP_HOSTS_MAX)));
             }
             OwnerEvent::SeedsOffered(batch_count) => self.seeds.offered = Some(batch_count),
             OwnerEvent::Stop => self.end(Outcome::Stopped),

@@ -1,12 +1,7 @@
 //! The parse stage: plain threads that turn outcomes into settlements. Whatever is hot about a link happens here:
 //! decoding, parsing, canonicalization and the seen test, a page at a time.
 
-use std::{
-    borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc, thread, time::Duration};
 
 use crossbeam_channel::{Receiver, Sender};
 use frontier::{Admission, PageToken, RobotsAnswer, Scope, SeenTest};
@@ -22,9 +17,15 @@ use types::{
 use crate::{
     archive::Archivist,
     live::Live,
+    memory::SMALL_PAGE_BYTES,
     message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement, SideMessage},
+    page_guard::guarded,
     record,
+    room::{Backlog, LargePage, LargePages, link_bytes},
 };
+
+/// How often a thread that waits for commits looks again.
+const ROOM_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What every parse thread shares.
 pub(crate) struct ParseStage {
@@ -37,6 +38,8 @@ pub(crate) struct ParseStage {
     pub(crate) product_token: String,
     pub(crate) obey_nofollow: bool,
     pub(crate) archivist: Option<Archivist>,
+    pub(crate) backlog: Arc<Backlog>,
+    pub(crate) large_pages: LargePages,
     pub(crate) live: Arc<Live>,
 }
 
@@ -55,10 +58,17 @@ struct Answer {
     location: Option<String>,
 }
 
+/// A body without its content codings, and the right to have it if it is large.
+struct DecodedBody<'a> {
+    bytes: Cow<'a, [u8]>,
+    _place: Option<LargePage<'a>>,
+}
+
 impl ParseStage {
     /// Runs until every sender of jobs is gone, or nobody takes the results any more.
     pub(crate) fn run(&self, jobs: &Receiver<ParseJob>, outlets: &ParseOutlets) {
         for job in jobs {
+            self.wait_for_room();
             if self.live.is_halted() {
                 return;
             }
@@ -72,12 +82,20 @@ impl ParseStage {
         }
     }
 
+    /// Waits until what was made before is written, as far as the memory for it asks for that.
+    fn wait_for_room(&self) {
+        while self.backlog.is_full() && !self.live.is_halted() {
+            thread::sleep(ROOM_INTERVAL);
+        }
+    }
+
     /// Settles a page; `None` when the next stage is gone.
     fn take_page(&self, fetched: FetchedPage, outlets: &ParseOutlets) -> Option<()> {
         let FetchedPage {
             lease,
             outcome,
             fetched_at,
+            hold,
         } = fetched;
         let Purpose::Page(queued) = lease.purpose else {
             return Some(());
@@ -96,14 +114,18 @@ impl ParseStage {
         };
         let mut record = record::of_response(&queued, &answer.response, fetched_at);
         let mut tally = PageTally::default();
-        let candidates = self.guarded_candidates(&queued, &answer, &mut record, &mut tally);
+        let candidates = guarded(&mut record, &mut tally, |record, tally| {
+            self.candidates(&queued, &answer, record, tally)
+        });
         let token = PageToken(lease.id.0);
-        let admission = self.seen.admit(token, candidates, &self.scope, &mut tally);
+        let admission = self.admit(token, candidates, &mut tally);
         record.fresh_count = admission.fresh.len() as u64;
-        let warc = self
-            .archivist
-            .as_ref()
-            .map(|archivist| archivist.page(&queued, &answer.response, &record));
+        let warc = self.archivist.as_ref().map(|archivist| {
+            let _place = self.place_for(answer.response.wire_body.len());
+            archivist.page(&queued, &answer.response, &record)
+        });
+        // The memory of the body is free before a stage is waited for.
+        drop((answer, hold));
         let page = FinishedPage {
             lease: lease.id,
             disposition: record.disposition,
@@ -124,27 +146,6 @@ impl ParseStage {
                 finish,
             }))
             .ok()
-    }
-
-    /// Extracts the candidates of an answer. A page on which the parser panics is recorded as failed, and the crawl
-    /// goes on: otherwise it would end the crawl in every run.
-    fn guarded_candidates(
-        &self,
-        queued: &QueuedUrl,
-        answer: &Answer,
-        record: &mut PageRecord,
-        tally: &mut PageTally,
-    ) -> Vec<Candidate> {
-        let before = record.clone();
-        let work = AssertUnwindSafe(|| self.candidates(queued, answer, record, tally));
-        catch_unwind(work).unwrap_or_else(|_| {
-            *record = before;
-            *tally = PageTally::default();
-            record.disposition = Disposition::Failed;
-            record.error = Some(FailureKind::Internal);
-            record.error_detail = Some("the page could not be parsed".to_owned());
-            Vec::new()
-        })
     }
 
     /// Extracts the candidates of an answer and completes the record.
@@ -178,28 +179,72 @@ impl ParseStage {
                 return Vec::new();
             }
         };
-        record.body_bytes = body.len() as u64;
+        record.body_bytes = body.bytes.len() as u64;
         // The links of an error page lead back to the site's front, seldom to content.
         if !(200..300).contains(&response.status) {
             return Vec::new();
         }
-        let parsed = self.parser.parse(&queued.url, &response.headers, &body);
+        let parsed = self
+            .parser
+            .parse(&queued.url, &response.headers, &body.bytes);
+        // Its memory is free for the next page while the links are looked up.
+        drop(body);
         self.page_candidates(queued, parsed, record, tally)
     }
 
-    /// Undoes the content codings; of a body that was cut, what comes before the cut.
-    fn decode<'a>(&self, response: &'a Response) -> Result<Cow<'a, [u8]>, FetchFailure> {
+    /// Undoes the content codings; of a body that was cut, what comes before the cut. One that is large, or turns out to be,
+    /// waits until fewer large ones are decoded and read.
+    fn decode<'a>(&'a self, response: &'a Response) -> Result<DecodedBody<'a>, FetchFailure> {
         let Response {
             headers,
             wire_body,
             truncation,
             ..
         } = response;
-        if truncation.is_some() {
-            fetcher::decode_cut_body(headers, wire_body, self.decoded_bytes_max)
-        } else {
-            fetcher::decode_body(headers, wire_body, self.decoded_bytes_max)
+        let decoded = |bytes_max, place| {
+            let bytes = if truncation.is_some() {
+                fetcher::decode_cut_body(headers, wire_body, bytes_max)
+            } else {
+                fetcher::decode_body(headers, wire_body, bytes_max)
+            };
+            bytes.map(|bytes| DecodedBody {
+                bytes,
+                _place: place,
+            })
+        };
+        let bytes_max = self.decoded_bytes_max;
+        if wire_body.len() > SMALL_PAGE_BYTES || bytes_max <= SMALL_PAGE_BYTES {
+            return decoded(bytes_max, self.place_for(wire_body.len()));
         }
+        match decoded(SMALL_PAGE_BYTES, None) {
+            Err(failure) if failure.kind == FailureKind::DecodedTooLarge => {
+                decoded(bytes_max, Some(self.large_pages.enter()))
+            }
+            decoded => decoded,
+        }
+    }
+
+    /// Returns the right to copy a body of this length, which a large one needs.
+    fn place_for(&self, body_bytes: usize) -> Option<LargePage<'_>> {
+        (body_bytes > SMALL_PAGE_BYTES).then(|| self.large_pages.enter())
+    }
+
+    /// Asks which candidates are new, and counts those that a commit has to settle.
+    fn admit(
+        &self,
+        token: PageToken,
+        candidates: Vec<Candidate>,
+        tally: &mut PageTally,
+    ) -> Admission {
+        let admission = self.seen.admit(token, candidates, &self.scope, tally);
+        let fresh = admission.fresh.iter();
+        let suspects = admission.suspects.iter();
+        let bytes: u64 = fresh
+            .map(|note| link_bytes(&note.url, note.referrer.as_ref()))
+            .chain(suspects.map(|link| link_bytes(&link.url, link.referrer.as_ref())))
+            .sum();
+        self.backlog.add_links(bytes);
+        admission
     }
 
     fn redirect_target(
@@ -273,6 +318,7 @@ impl ParseStage {
         seeds: &[CanonicalUrl],
         outlets: &ParseOutlets,
     ) -> Option<()> {
+        self.wait_for_room();
         if self.live.is_halted() || self.live.is_ended() {
             return None;
         }
@@ -288,7 +334,7 @@ impl ParseStage {
             })
             .collect();
         let mut tally = PageTally::default();
-        let admission = self.seen.admit(token, candidates, &self.scope, &mut tally);
+        let admission = self.admit(token, candidates, &mut tally);
         let admission = send_suspects(admission, outlets)?;
         let finish = Finish { tally, page: None };
         outlets
@@ -306,14 +352,18 @@ impl ParseStage {
             lease,
             outcome,
             fetched_at,
+            hold,
         } = fetched;
         if let (Some(archivist), Some(response)) = (&self.archivist, response_of(&outcome)) {
+            let place = self.place_for(response.wire_body.len());
             let members = archivist.aside(lease.url(), response, fetched_at);
+            drop(place);
             outlets.side.send(SideMessage::Archive(members)).ok()?;
         }
         let wire_bytes = response_of(&outcome).map_or(0, |response| response.wire_body.len());
         self.live.count_unrecorded(wire_bytes as u64);
         let answer = self.robots_answer(lease.url(), outcome);
+        drop(hold);
         outlets
             .owner
             .send(OwnerEvent::Robots(lease.id, answer))
@@ -350,7 +400,9 @@ impl ParseStage {
             return unreachable(failure(FailureKind::Disconnected, detail), None);
         }
         match self.decode(response) {
-            Ok(body) => RobotsAnswer::Rules(Arc::new(Rules::parse(&body, &self.product_token))),
+            Ok(body) => {
+                RobotsAnswer::Rules(Arc::new(Rules::parse(&body.bytes, &self.product_token)))
+            }
             Err(failure) => unreachable(failure, None),
         }
     }

@@ -19,15 +19,63 @@ const TRIES: u32 = 18;
 /// The operations of the store may be repeated: reads, and commits that are idempotent.
 pub(crate) fn patiently<T>(
     live: &Live,
-    operation: impl Fn() -> Result<T, StoreError>,
+    operation: impl FnMut() -> Result<T, StoreError>,
+) -> Result<T, EngineError> {
+    again(|| !live.is_halted(), operation)
+}
+
+/// Does the same while a crawl is opened, when nobody can ask it to end at once.
+pub(crate) fn patiently_at_opening<T>(
+    operation: impl FnMut() -> Result<T, StoreError>,
+) -> Result<T, EngineError> {
+    again(|| true, operation)
+}
+
+fn again<T>(
+    may_wait: impl Fn() -> bool,
+    mut operation: impl FnMut() -> Result<T, StoreError>,
 ) -> Result<T, EngineError> {
     let mut pause = PAUSE_FIRST;
     for _ in 1..TRIES {
         match operation() {
-            Err(StoreError::Unavailable(_)) if !live.is_halted() => thread::sleep(pause),
+            Err(StoreError::Unavailable(_)) if may_wait() => thread::sleep(pause),
             result => return result.map_err(EngineError::Store),
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
     operation().map_err(EngineError::Store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_away_is_asked_again_and_what_fails_otherwise_is_not() {
+        let mut call_count = 0;
+        let answer = patiently_at_opening(|| {
+            call_count += 1;
+            if call_count < 3 {
+                return Err(StoreError::Unavailable("for a moment".to_owned()));
+            }
+            Ok(call_count)
+        });
+        assert!(matches!(answer, Ok(3)), "{answer:?}");
+        let mut call_count = 0;
+        let answer = patiently_at_opening(|| {
+            call_count += 1;
+            Err::<(), _>(StoreError::Backend("for good".to_owned()))
+        });
+        assert!(answer.is_err() && call_count == 1);
+        let mut call_count = 0;
+        let away = || StoreError::Unavailable("for long".to_owned());
+        let answer = again(
+            || false,
+            || {
+                call_count += 1;
+                Err::<(), _>(away())
+            },
+        );
+        assert!(answer.is_err() && call_count == 1, "nobody waits any more");
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use store::StoreCounters;
 use types::CrawlCounts;
 
-use crate::{ratio::share, saved::SavedProgress};
+use crate::{MemoryParts, ratio::share, saved::SavedProgress};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,8 @@ pub struct Report {
     pub resumed_leases_max: u64,
     /// The most memory the process held, in bytes; 0 where the system does not say.
     pub peak_memory_bytes: u64,
+    /// The most memory that each part was planned to take, in bytes.
+    pub memory_plan_bytes: MemoryParts,
     /// Where the outputs are.
     pub outputs: OutputReport,
 }

@@ -3,16 +3,17 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use frontier::{PageToken, SeenMode, SeenTest};
+use frontier::{PageToken, SeenMode, SeenTest, WaitingHosts};
 use store::{CommitBatch, Store};
 use types::{Candidate, CanonicalUrl};
 
 use crate::{
-    CrawlConfig, EngineError, FilterReport, LinkReport, Outcome, OutputReport, Report, StoreReport,
+    CrawlConfig, EngineError, FilterReport, LinkReport, MemoryParts, Outcome, OutputReport, Report,
+    StoreReport,
     checkpoint::Saver,
     committer::Committer,
     confirmer, key_log,
@@ -26,8 +27,9 @@ use crate::{
     ratio::per_second,
     report,
     saved::SavedProgress,
+    seen::SnapshotUse,
     snapshot::{self, SnapshotLabel},
-    status::StatusWriter,
+    status::{StatusWriter, TOP_HOSTS_MAX},
     watch::{Watch, panicked},
 };
 
@@ -81,25 +83,32 @@ pub(crate) struct Stages {
 /// What the supervisor keeps for the report.
 pub(crate) struct Run {
     config: CrawlConfig,
+    memory: MemoryParts,
     live: Arc<Live>,
     seen: Arc<SeenTest>,
     store: Arc<dyn Store>,
     before: SavedProgress,
     snapshot: SnapshotLabel,
-    is_snapshot_loaded: bool,
+    snapshot_use: SnapshotUse,
 }
 
 impl Run {
     /// Remembers the progress of earlier runs.
-    pub(crate) fn new(config: CrawlConfig, live: &Arc<Live>, opened: &Opened) -> Self {
+    pub(crate) fn new(
+        config: CrawlConfig,
+        memory: MemoryParts,
+        live: &Arc<Live>,
+        opened: &Opened,
+    ) -> Self {
         Self {
             config,
+            memory,
             live: Arc::clone(live),
             seen: Arc::clone(&opened.seen),
             store: Arc::clone(&opened.store),
             before: opened.saved.clone(),
             snapshot: opened.snapshot.clone(),
-            is_snapshot_loaded: opened.is_snapshot_loaded,
+            snapshot_use: opened.snapshot_use,
         }
     }
 
@@ -200,7 +209,7 @@ impl Run {
             run_refills(store.as_ref(), &live, &refills, &events)
         })?);
         let parse_stage = Arc::new(parse_stage);
-        for _ in 0..self.parse_thread_count() {
+        for _ in 0..self.config.parse_threads_in_force() {
             let (stage, jobs, outlets) = (Arc::clone(&parse_stage), jobs.clone(), outlets.clone());
             threads.push(watch.stage("parse", move || {
                 stage.run(&jobs, &outlets);
@@ -220,11 +229,6 @@ impl Run {
             Arc::clone(&self.seen),
             Arc::clone(&self.live),
         )
-    }
-
-    fn parse_thread_count(&self) -> usize {
-        let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.config.parse_threads.unwrap_or_else(cores).max(1)
     }
 
     /// Stores how the run ended and writes the report.
@@ -266,8 +270,25 @@ impl Run {
         } else {
             ending.outcome
         };
-        status.write(&saved, Some(outcome));
+        status.conclude(&saved, outcome, &self.waiting_hosts(ending, &saved));
         Ok(self.report(outcome, saved))
+    }
+
+    /// Returns the hosts that wait at the end: those of the owner, unless it ended before the last commits; then those of the
+    /// store, if it answers.
+    fn waiting_hosts(&self, ending: &Ending, saved: &SavedProgress) -> WaitingHosts {
+        let mut waiting = WaitingHosts::default();
+        if ending.waiting.url_count == saved.counts.queued {
+            return ending.waiting.clone();
+        }
+        let counted = self.store.queued_hosts(&mut |host, url_count, _| {
+            waiting.add(&host, url_count, TOP_HOSTS_MAX);
+        });
+        if counted.is_ok() {
+            waiting
+        } else {
+            ending.waiting.clone()
+        }
     }
 
     /// Keeps the filter for the next run. Keys that are held exactly are not kept twice: those of a small crawl are read
@@ -275,19 +296,22 @@ impl Run {
     fn keep_snapshot(&self, saved: &SavedProgress) -> Result<(), EngineError> {
         let data = &self.config.data;
         let stats = self.seen.stats();
+        let key_count = saved.counts.queued + saved.counts.finished();
+        let label = self.snapshot.at(key_count, saved.key_sum);
+        if self.snapshot_use != SnapshotUse::None && label == self.snapshot {
+            // Nothing is new, so the one that is there is as good as ever.
+            return Ok(());
+        }
         if stats.filter.is_exact || stats.filter.size_bytes == 0 {
             key_log::remove(data, ..);
             return snapshot::remove(data);
         }
-        let key_count = saved.counts.queued + saved.counts.finished();
         // After a stop at once, what was dropped under way is in the filter, but not in the store. Where nobody asks the
         // store, that would be lost.
         let is_in_store = stats.suspect_count == 0
             && stats.unwritten_count == 0
             && stats.next_sequence == key_count;
-        let label = self.snapshot.at(key_count, saved.key_sum);
-        let is_there = self.is_snapshot_loaded && label == self.snapshot;
-        if is_there || (stats.mode == SeenMode::Bloom && !is_in_store) {
+        if stats.mode == SeenMode::Bloom && !is_in_store {
             return Ok(());
         }
         snapshot::save(data, &label, &self.seen)?;
@@ -323,6 +347,7 @@ impl Run {
             leases_max: u64::from(self.config.leases_in_force()),
             resumed_leases_max: self.before.leases_at_risk,
             peak_memory_bytes: report::peak_memory_bytes(),
+            memory_plan_bytes: self.memory,
             outputs: OutputReport {
                 pages_jsonl: self.config.data.join(PAGES_FILE).display().to_string(),
                 warc_folder: self

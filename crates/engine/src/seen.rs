@@ -7,6 +7,7 @@ use store::Store;
 
 use crate::{
     CrawlConfig, EngineError, OpeningEvent, key_log,
+    patience::patiently_at_opening,
     snapshot::{self, SnapshotLabel},
 };
 
@@ -15,7 +16,19 @@ pub(crate) struct OpenedSeen {
     pub(crate) seen: SeenTest,
     /// Which keys it knows of the store's.
     pub(crate) holds: SnapshotLabel,
-    pub(crate) is_snapshot_loaded: bool,
+    /// What became of the snapshot that was there.
+    pub(crate) snapshot_use: SnapshotUse,
+}
+
+/// What a start made of the snapshot that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SnapshotUse {
+    /// The seen test was read from it.
+    Loaded,
+    /// It is of this crawl, but of a seen test of another kind or size; while the store stays as it is, it may serve again.
+    Left,
+    /// There is none that could.
+    None,
 }
 
 /// Makes the seen test that knows all keys of the crawl, those of `wanted`: from the snapshot and the keys logged since if
@@ -27,46 +40,70 @@ pub(crate) fn open(
     observer: &mut dyn FnMut(OpeningEvent),
 ) -> Result<OpenedSeen, EngineError> {
     let seen_config = seen_config(config);
-    match load(&config.data, &seen_config, wanted) {
-        Ok(Some((seen, replayed_count))) => {
-            // What was logged, but not committed, never happened.
-            key_log::remove(&config.data, wanted.next_sequence()..);
+    // What was logged, but not committed, never happened.
+    let cut_log = || key_log::remove(&config.data, wanted.next_sequence()..);
+    let snapshot_use = match load(&config.data, &seen_config, wanted) {
+        Ok(Loaded::Whole(seen, replayed_count)) => {
+            cut_log();
             observer(OpeningEvent::SnapshotLoaded {
                 key_count: wanted.next_sequence(),
                 replayed_count,
             });
             return Ok(OpenedSeen {
-                seen,
+                seen: *seen,
                 holds: wanted.clone(),
-                is_snapshot_loaded: true,
+                snapshot_use: SnapshotUse::Loaded,
             });
         }
-        Ok(None) => {}
-        Err(notice) => observer(OpeningEvent::Notice(notice)),
-    }
-    // One that is not used is removed, so that no later state of the store can come to look like the one it is of. What
-    // cannot be removed now is replaced, or refused again.
-    drop(snapshot::remove(&config.data));
-    key_log::remove(&config.data, ..);
-    rebuild(&seen_config, store, wanted, observer)
+        Ok(Loaded::OtherSettings) => {
+            cut_log();
+            let words = "was made under other settings of the seen test";
+            observer(OpeningEvent::Notice(snapshot::refusal(words)));
+            SnapshotUse::Left
+        }
+        other => {
+            if let Err(notice) = other {
+                observer(OpeningEvent::Notice(notice));
+            }
+            // One that can never be used is removed, so that no later state of the store can come to look like the one it
+            // is of. What cannot be removed now is replaced, or refused again.
+            drop(snapshot::remove(&config.data));
+            key_log::remove(&config.data, ..);
+            SnapshotUse::None
+        }
+    };
+    let (seen, holds) = rebuild(&seen_config, store, wanted, observer)?;
+    Ok(OpenedSeen {
+        seen,
+        holds,
+        snapshot_use,
+    })
 }
 
-/// Reads the snapshot and the keys logged since, and returns how many these were; `None` if there is no snapshot.
+/// What a snapshot comes to.
+enum Loaded {
+    /// A seen test, and how many keys it was given from the log.
+    Whole(Box<SeenTest>, u64),
+    /// It is of another kind or size than asked for.
+    OtherSettings,
+    /// There is none.
+    Nothing,
+}
+
+/// Reads the snapshot and the keys logged since.
 ///
 /// # Errors
 ///
 /// Returns, for the user, why they are not used.
-fn load(
-    data: &Path,
-    seen_config: &SeenConfig,
-    wanted: &SnapshotLabel,
-) -> Result<Option<(SeenTest, u64)>, String> {
+fn load(data: &Path, seen_config: &SeenConfig, wanted: &SnapshotLabel) -> Result<Loaded, String> {
     let Some((found, filter)) = snapshot::load(data, wanted)? else {
-        return Ok(None);
+        return Ok(Loaded::Nothing);
     };
     let seen = SeenTest::resume(seen_config, filter, wanted.next_sequence())
-        .map_err(|error| snapshot::refusal(&format!("cannot be used: {error}")))?
-        .ok_or_else(|| snapshot::refusal("was made under other settings of the seen test"))?;
+        .map_err(|error| snapshot::refusal(&format!("cannot be used: {error}")))?;
+    let Some(seen) = seen else {
+        return Ok(Loaded::OtherSettings);
+    };
     let from = found.next_sequence();
     let mut reached = found;
     key_log::read(data, wanted, from, &mut |keys| {
@@ -79,7 +116,7 @@ fn load(
     if reached != *wanted {
         return Err(snapshot::refusal("is of other keys than the store's"));
     }
-    Ok(Some((seen, wanted.next_sequence() - from)))
+    Ok(Loaded::Whole(Box::new(seen), wanted.next_sequence() - from))
 }
 
 fn seen_config(config: &CrawlConfig) -> SeenConfig {
@@ -99,7 +136,7 @@ fn rebuild(
     store: &dyn Store,
     wanted: &SnapshotLabel,
     observer: &mut dyn FnMut(OpeningEvent),
-) -> Result<OpenedSeen, EngineError> {
+) -> Result<(SeenTest, SnapshotLabel), EngineError> {
     let expected_count = wanted.next_sequence();
     let mut seen_config = *asked_config;
     // Where a filter of the size asked for would have to grow at once, one slice of twice the keys takes less memory.
@@ -119,15 +156,15 @@ fn rebuild(
         }
     };
     tell(0);
-    let mut holds = wanted.at(0, 0);
-    store.scan_keys(&mut |keys| {
-        seen.load(keys);
-        holds.add(keys.iter().copied());
-        tell(holds.next_sequence());
+    let holds = patiently_at_opening(|| {
+        // A second try enters keys that the first did, which changes nothing.
+        let mut holds = wanted.at(0, 0);
+        store.scan_keys(&mut |keys| {
+            seen.load(keys);
+            holds.add(keys.iter().copied());
+            tell(holds.next_sequence());
+        })?;
+        Ok(holds)
     })?;
-    Ok(OpenedSeen {
-        seen,
-        holds,
-        is_snapshot_loaded: false,
-    })
+    Ok((seen, holds))
 }

@@ -12,13 +12,15 @@ use std::{
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use types::CrawlCounts;
+use types::{CrawlCounts, Host};
 
-pub(crate) use self::writer::{StatusWriter, WaitingHosts};
+pub(crate) use self::writer::StatusWriter;
 use crate::{EngineError, FilterReport, Outcome, folder};
 
 /// The name of the file within the data folder.
 const STATUS_FILE: &str = "status.json";
+/// Hosts named in the figures.
+pub(crate) const TOP_HOSTS_MAX: usize = 10;
 /// No file of ours is longer, in bytes.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
@@ -91,6 +93,15 @@ pub struct WaitingHost {
     pub host: String,
     /// How many of its URLs wait or are being fetched.
     pub queued: u64,
+}
+
+impl From<&(Host, u64)> for WaitingHost {
+    fn from((host, queued): &(Host, u64)) -> Self {
+        Self {
+            host: host.to_string(),
+            queued: *queued,
+        }
+    }
 }
 
 /// Says what the crawl in the folder `data` holds. It writes nothing, opens no store, and keeps no crawl from starting.

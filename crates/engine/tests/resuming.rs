@@ -85,6 +85,30 @@ fn a_crawl_stopped_either_way_goes_on() {
 }
 
 #[test]
+fn the_status_of_a_crawl_stopped_among_its_seeds_counts_the_hosts_of_the_store() {
+    let (server, _) = site(10, Duration::from_millis(5));
+    let seeds: Vec<_> = (0..20_000)
+        .map(|number| format!("http://host{number}.example/"))
+        .map(|seed| Canonicalizer::default().canonicalize(&seed).unwrap())
+        .collect();
+    for stop in [Crawl::stop, Crawl::stop_now] {
+        let place = Place::new(Backend::Embedded);
+        let mut config = place.config(&server);
+        // So each host has its seed and nothing else.
+        config.limits.max_depth = Some(0);
+        let crawl = Crawl::start(config, &seeds).unwrap();
+        while crawl.progress().queued == 0 {
+            assert!(crawl.wait(Duration::from_millis(1)).is_none());
+        }
+        stop(&crawl);
+        let report = crawl.wait(Duration::from_mins(1)).unwrap().unwrap();
+        let figures = engine::status(place.path()).unwrap().figures.unwrap();
+        assert_eq!(figures.counts.queued, report.counts.queued);
+        assert_eq!(figures.hosts, report.counts.queued);
+    }
+}
+
+#[test]
 fn limits_on_bytes_and_time_end_a_run() {
     let (server, site) = site(400, Duration::from_millis(5));
     let place = Place::new(Backend::Embedded);

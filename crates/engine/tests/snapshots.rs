@@ -98,8 +98,10 @@ fn snapshot(place: &Place) -> PathBuf {
     place.path().join("filter.snapshot")
 }
 
+/// tomtomwombat/fastbloom#2, jedisct1/rust-bloom-filter#6, prataprc/xorfilter#1: a filter that was saved and read back
+/// answered "no" to everything, and the site was crawled twice.
 #[test]
-fn the_next_run_goes_on_with_it() {
+fn fastbloom_2_the_next_run_goes_on_with_it() {
     for backend in BACKENDS {
         let (server, site) = site();
         let place = Place::new(backend);
@@ -208,6 +210,30 @@ fn one_of_another_size_is_not_used() {
     config.false_positive_rate = 0.001;
     let told = run(config.clone(), &site, Some(100));
     told.assert_rebuilt("other settings");
+    assert!(run(config, &site, None).is_loaded());
+}
+
+#[test]
+fn a_run_under_other_settings_that_finds_nothing_to_do_leaves_it() {
+    let (server, site) = site();
+    let place = Place::new(Backend::Embedded);
+    let config = config(&place, &server);
+    run(config.clone(), &site, None);
+    let kept = fs::read(snapshot(&place)).unwrap();
+    let others = [
+        CrawlConfig {
+            false_positive_rate: 0.001,
+            ..config.clone()
+        },
+        CrawlConfig {
+            fixed_filter_urls: None,
+            ..config.clone()
+        },
+    ];
+    for other in others {
+        run(other, &site, None).assert_rebuilt("other settings");
+        assert!(fs::read(snapshot(&place)).unwrap() == kept);
+    }
     assert!(run(config, &site, None).is_loaded());
 }
 

@@ -10,6 +10,13 @@ use crate::{FetchConfig, FetcherError, names::NameCache, probe::ProbeLayer, reso
 /// Header fields of one response head. Sites with more than the client's usual 100 exist.
 const HEAD_FIELDS_MAX: usize = 256;
 
+/// What a server may send of one HTTP/2 response before it is read, in bytes: a body that waits for memory takes no more.
+/// The client's own 2 MiB would be most of the memory of a crawl with many connections.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+
+/// Streams of one HTTP/2 connection that may all wait without holding up one another.
+const WAITING_STREAMS_MAX: usize = 64;
+
 /// The clients that carry requests the same way to the same place.
 #[derive(Clone, Debug)]
 pub(crate) struct Carrier {
@@ -120,6 +127,8 @@ fn settings(config: &FetchConfig, resolver: &Resolver) -> ClientBuilder {
     let head_list_bytes_max = u32::try_from(config.head_bytes_max)
         .unwrap_or(u32::MAX)
         .saturating_mul(2);
+    let streams = config.idle_per_host_max.clamp(1, WAITING_STREAMS_MAX);
+    let streams = u32::try_from(streams).unwrap_or(1);
     Client::builder()
         .user_agent(config.user_agent.as_str())
         .redirect(Policy::none())
@@ -139,6 +148,8 @@ fn settings(config: &FetchConfig, resolver: &Resolver) -> ClientBuilder {
         .http1_allow_spaces_after_header_name_in_responses(true)
         // Above the cap that is checked on arrival, so that a head between the two is named for what it is.
         .http2_max_header_list_size(head_list_bytes_max)
+        .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .http2_initial_connection_window_size(STREAM_WINDOW_BYTES * streams)
         // A pooled HTTP/2 connection that died unnoticed would fail every request of its host.
         .http2_keep_alive_interval(config.read_timeout)
         .http2_keep_alive_timeout(config.read_timeout)

@@ -21,6 +21,11 @@ pub struct FetchConfig {
     pub wire_bytes_max: usize,
     /// Bytes of a body after content decoding; a larger one is refused. For [`crate::decode_body`].
     pub decoded_bytes_max: usize,
+    /// Bytes of a body that are read whatever other bodies take.
+    pub body_free_bytes: usize,
+    /// Bytes that all bodies under way may take beyond the free ones, in steps of 64 KiB. Besides, one body at a time may go
+    /// on to its end.
+    pub bodies_bytes_max: usize,
     /// Bytes of a response head; a larger one is refused.
     pub head_bytes_max: usize,
     /// Whether addresses outside the public internet may be connected to.
@@ -52,6 +57,8 @@ impl Default for FetchConfig {
             total_timeout: Duration::from_mins(2),
             wire_bytes_max: 10 << 20,
             decoded_bytes_max: 50 << 20,
+            body_free_bytes: 64 << 10,
+            bodies_bytes_max: 128 << 20,
             head_bytes_max: 64 << 10,
             allow_private_addresses: false,
             exempts_own_addresses: true,

@@ -3,19 +3,21 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
+    time::Duration,
 };
 
 use http::{HeaderValue, Version};
 use tokio::time::{Instant, sleep_until, timeout};
 use types::{
     CanonicalUrl, FailureKind, FetchFailure, FetchOutcome, Headers, Host, HttpVersion, Redirect,
-    Resolution, Response, Timings,
+    Resolution, Response, Timings, Truncation,
 };
 
 use crate::{
     FetchConfig, FetcherError,
     address::RefusedAddress,
-    body::{BodyLimits, read_body},
+    body::{BodyLimits, ReadBody, read_body},
+    budget::{BodyBudget, BodyHold},
     failure::{failure, request_failure},
     names::NameCache,
     probe::{ConnectProbe, Phase},
@@ -25,6 +27,9 @@ use crate::{
 
 /// Bytes of a `Location` that is followed; a longer one could not become a canonical URL.
 const LOCATION_BYTES_MAX: usize = 16 << 10;
+
+/// A server that waited for us so long may have closed for that: below any server's time limit for a write.
+const KEPT_WAITING_MIN: Duration = Duration::from_secs(1);
 
 /// Fetches URLs. Cheap to clone; clones share connections and cached names.
 ///
@@ -39,6 +44,16 @@ struct Inner {
     config: FetchConfig,
     user_agent: HeaderValue,
     routes: Routes,
+    bodies: BodyBudget,
+}
+
+/// What came of a request, and the memory that it takes.
+#[derive(Debug)]
+pub struct Fetched {
+    /// What came of it.
+    pub outcome: FetchOutcome,
+    /// The body's part of the memory of all bodies; to be dropped with the body. `None` where there is no body.
+    pub hold: Option<BodyHold>,
 }
 
 /// A response head and when it came.
@@ -65,23 +80,47 @@ impl Fetcher {
             })?;
         let names = Arc::new(NameCache::new(config.dns_ttl, config.dns_entries_max));
         let routes = Routes::new(&config, &names)?;
+        let bodies = BodyBudget::new(
+            config.body_free_bytes,
+            config.bodies_bytes_max,
+            config.wire_bytes_max,
+        );
         Ok(Self {
             inner: Arc::new(Inner {
                 config,
                 user_agent,
                 routes,
+                bodies,
             }),
         })
     }
 
     /// Sends one GET request and reads the response within the limits. Redirects are returned, not followed.
     ///
-    /// A request whose kept-alive connection died before the response head is sent once more.
-    pub async fn fetch(&self, url: &CanonicalUrl) -> FetchOutcome {
-        match self.inner.send(url).await {
-            Ok(arrived) => self.inner.receive(url, arrived).await,
-            Err(failure) => FetchOutcome::Failed(failure),
+    /// A request whose kept-alive connection died before the response head is sent once more. A body that is longer than
+    /// [`FetchConfig::body_free_bytes`] is read on when there is memory for it; until then no time-out of it runs.
+    pub async fn fetch(&self, url: &CanonicalUrl) -> Fetched {
+        let mut hold = self.inner.bodies.begin();
+        let received = match self.inner.send(url).await {
+            Ok(arrived) => self.inner.receive(url, arrived, &mut hold).await,
+            Err(failure) => Err(failure),
+        };
+        match received {
+            Ok(outcome) => Fetched {
+                outcome,
+                hold: Some(hold),
+            },
+            Err(failure) => Fetched {
+                outcome: FetchOutcome::Failed(failure),
+                hold: None,
+            },
         }
+    }
+
+    /// Returns the most bytes that bodies took of [`FetchConfig::bodies_bytes_max`] and the reserve at one time.
+    #[must_use]
+    pub fn bodies_bytes_peak(&self) -> usize {
+        self.inner.bodies.peak_bytes()
     }
 
     /// Says which address connections to a host will go to.
@@ -198,7 +237,12 @@ impl Inner {
     }
 
     /// Reads the rest of a response and sorts it.
-    async fn receive(&self, url: &CanonicalUrl, arrived: Arrived) -> FetchOutcome {
+    async fn receive(
+        &self,
+        url: &CanonicalUrl,
+        arrived: Arrived,
+        hold: &mut BodyHold,
+    ) -> Result<FetchOutcome, FetchFailure> {
         let Arrived {
             mut response,
             started,
@@ -212,14 +256,26 @@ impl Inner {
                 "{head_bytes} bytes of header, the limit is {}",
                 self.config.head_bytes_max
             );
-            return FetchOutcome::Failed(failure(FailureKind::HeadersTooLarge, &detail));
+            return Err(failure(FailureKind::HeadersTooLarge, &detail));
         }
         let limits = BodyLimits {
             wire_bytes_max: self.config.wire_bytes_max,
             read_timeout: self.config.read_timeout,
             deadline,
         };
-        let (wire_body, truncation) = read_body(&mut response, limits).await;
+        let ReadBody {
+            bytes: wire_body,
+            truncation,
+            waited,
+        } = read_body(&mut response, limits, hold).await;
+        // A server that was kept waiting may close. The page is not cut for that.
+        let is_our_fault = waited >= KEPT_WAITING_MIN.min(self.config.read_timeout);
+        if truncation == Some(Truncation::Disconnect) && is_our_fault {
+            return Err(failure(
+                FailureKind::Disconnected,
+                "the connection ended while the body waited for memory",
+            ));
+        }
         let response = Response {
             status: response.status().as_u16(),
             version: version_of(response.version()),
@@ -233,10 +289,10 @@ impl Inner {
                 total: started.elapsed(),
             },
         };
-        match location_of(&response) {
+        Ok(match location_of(&response) {
             Some(location) => FetchOutcome::Redirect(Redirect { response, location }),
             None => FetchOutcome::Response(response),
-        }
+        })
     }
 }
 

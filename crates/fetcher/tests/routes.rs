@@ -165,7 +165,7 @@ async fn connect_to_moves_names_literals_and_ports_and_keeps_the_host_field() {
         assert_eq!(String::from_utf8(got.request_head).unwrap(), sent);
     }
     // The first rule that matches wins, also where a later one would do better.
-    let outcome = fetcher.fetch(&url("http://first.example/")).await;
+    let outcome = fetcher.fetch(&url("http://first.example/")).await.outcome;
     assert!(
         matches!(outcome, types::FetchOutcome::Failed(_)),
         "{outcome:?}"

@@ -79,7 +79,6 @@ pub(crate) fn compound_rate(slices: &[Arc<Slice>]) -> f64 {
 /// key that is taken as new stands for `p / (1 - p)` that were not. The first `entered_count` keys were not asked for.
 #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
 pub(crate) fn expected_lost(slices: &[Arc<Slice>], entered_count: u64) -> f64 {
-    const STEPS: u32 = 64;
     let mut before_count = 0;
     let mut clear_before = 1.0;
     let mut lost = 0.0;
@@ -87,15 +86,55 @@ pub(crate) fn expected_lost(slices: &[Arc<Slice>], entered_count: u64) -> f64 {
         let filter = &slice.filter;
         let item_count = filter.item_count();
         let first = entered_count.saturating_sub(before_count).min(item_count);
-        let step = (item_count - first) as f64 / f64::from(STEPS);
-        for index in 0..STEPS {
-            let keys_count = first as f64 + step * (f64::from(index) + 0.5);
-            let load = keys_count / filter.lines().count() as f64;
-            let clear = clear_before * (1.0 - sizing::rate_of_load(load));
-            lost += step * (1.0 - clear) / clear.max(f64::MIN_POSITIVE);
-        }
+        let mut filling = Filling::new(filter.lines().count() as f64);
+        filling.take(first as f64, clear_before);
+        lost += filling.take((item_count - first) as f64, clear_before);
         before_count += item_count;
         clear_before *= 1.0 - filter.predicted_rate();
     }
     lost
+}
+
+/// How a slice fills up, by the number of distinct keys that it was offered. A key that it took for known has all its
+/// bits set already, so the slice is as if each of them had been put in; the keys that were new to it are fewer, and
+/// above a rate of a tenth or so they alone no longer tell the rate.
+struct Filling {
+    lines_count: f64,
+    offered_count: f64,
+}
+
+impl Filling {
+    /// Steps of a reckoning; each goes by the rate in its middle.
+    const STEPS: u32 = 64;
+    /// Below this share of clear answers the number of offered keys cannot be told any more, and counts as no higher.
+    const CLEAR_MIN: f64 = 0.001;
+
+    const fn new(lines_count: f64) -> Self {
+        Self {
+            lines_count,
+            offered_count: 0.0,
+        }
+    }
+
+    /// Takes in `new_count` keys that were new to it, and returns how many beside them were claimed, by it or by the slices
+    /// before, which take the share `clear_before` of new keys for new.
+    fn take(&mut self, new_count: f64, clear_before: f64) -> f64 {
+        let step = new_count / f64::from(Self::STEPS);
+        if step <= 0.0 {
+            return 0.0;
+        }
+        let mut lost = 0.0;
+        for _ in 0..Self::STEPS {
+            let to_middle = step / 2.0 / self.clear_at(self.offered_count);
+            let clear = self.clear_at(self.offered_count + to_middle);
+            self.offered_count += step / clear;
+            lost += step / (clear_before * clear).max(Self::CLEAR_MIN) - step;
+        }
+        lost
+    }
+
+    fn clear_at(&self, offered_count: f64) -> f64 {
+        let rate = sizing::rate_of_load(offered_count / self.lines_count);
+        (1.0 - rate).max(Self::CLEAR_MIN)
+    }
 }

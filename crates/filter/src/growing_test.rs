@@ -144,6 +144,34 @@ fn what_it_expects_to_have_lost_is_what_was_lost() {
     }
 }
 
+/// Where most keys are claimed, those that were new to it tell less and less of how many it was offered.
+#[test]
+fn what_it_expects_to_have_lost_holds_at_any_rate() {
+    for (rate, entered_share) in [(0.5, 0), (0.9, 0), (0.5, 4), (0.9, 4)] {
+        let filter = GrowingFilter::new(&GrowthConfig {
+            expected_count: 400_000,
+            rate,
+            exact: Exact::Never,
+            grows: false,
+            ..GrowthConfig::default()
+        })
+        .expect("in range");
+        let keys = keys(400_000, 8);
+        let (entered, offered) = keys.split_at(keys.len() * entered_share / 10);
+        filter.enter(entered);
+        let lost = count(&offer(&filter, offered), Answer::Claimed);
+        let lost = f64::from(u32::try_from(lost).expect("few"));
+        let stats = filter.stats();
+        assert!((stats.predicted_rate - rate).abs() < 0.01, "{stats:?}");
+        let off_by = (stats.expected_lost / lost - 1.0).abs();
+        assert!(
+            off_by < 0.02,
+            "{} for {lost} at {rate}",
+            stats.expected_lost
+        );
+    }
+}
+
 #[test]
 fn keys_that_were_entered_while_they_were_held_exactly_are_certain_and_the_others_are_not() {
     let filter = growing(20_000, Exact::Small);

@@ -11,7 +11,7 @@ use std::{
 
 use types::QueuedUrl;
 
-use crate::{PageToken, Settled};
+use crate::{Admission, PageToken, Settled};
 
 /// What is on the way to the store. One owner: the thread that commits. `T` is whatever records a page's finish.
 #[derive(Debug)]
@@ -92,30 +92,23 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Takes in a page: its admission's fresh notes, the number of suspects it waits for, the sequence bound of the
-    /// notes it relies on, and what records its finish. Its suspects may have been settled before.
+    /// Takes in a page: what the seen test said of its candidates, and what records its finish. Its suspects are settled
+    /// elsewhere, and may have been before.
     ///
     /// # Panics
     ///
     /// Panics when the token came before and its page has not left, or when a note's sequence came before: a finish or
     /// a note would be lost.
-    pub fn arrive(
-        &mut self,
-        page: PageToken,
-        fresh: Vec<QueuedUrl>,
-        waits: usize,
-        depends_on: u64,
-        finish: T,
-    ) {
-        for url in fresh {
+    pub fn arrive(&mut self, page: PageToken, admission: Admission, finish: T) {
+        for url in admission.fresh {
             self.add_note(url, false);
         }
-        let waits = i64::try_from(waits).expect("a page has fewer links than 2^63");
+        let waits = i64::try_from(admission.waits).expect("a page has fewer links than 2^63");
         self.arrived_count += 1;
         let state = self.waiting.entry(page).or_insert_with(Waiting::nothing);
         assert!(state.finish.is_none(), "page {page:?} came twice");
         state.finish = Some(finish);
-        self.update(page, waits, depends_on);
+        self.update(page, waits, admission.depends_on);
     }
 
     /// Takes in a settled suspect: its note, if it has one, and the end of the wait of the pages it releases.

@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use fastrand::Rng;
 use frontier::{
-    Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenMode, SeenTest, Settled,
+    Admission, Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenMode, SeenTest,
+    Settled,
 };
 use proptest::prelude::*;
-use types::{Candidate, Canonicalizer, KeySeed, PageTally, QueuedUrl, UrlKey, Verdict, Via};
+use types::{Candidate, Canonicalizer, KeySeed, PageTally, UrlKey, Verdict, Via};
 
 /// URLs that pages link to.
 const URLS: usize = 300;
@@ -25,9 +26,7 @@ type Page = (usize, Vec<usize>);
 enum Parcel {
     Page {
         token: PageToken,
-        fresh: Vec<QueuedUrl>,
-        waits: usize,
-        depends_on: u64,
+        admission: Admission,
         finish: (Page, PageTally),
     },
     Settled(Settled),
@@ -166,7 +165,7 @@ impl World {
         let token = PageToken(self.run.next_token);
         self.run.next_token += 1;
         let mut tally = PageTally::default();
-        let admission = self
+        let mut admission = self
             .run
             .seen
             .admit(token, candidates, &self.scope, &mut tally);
@@ -176,12 +175,10 @@ impl World {
             ended + admission.fresh.len() + admission.suspects.len()
         );
         self.accounts.offered += offered as u64;
-        self.run.suspects.extend(admission.suspects);
+        self.run.suspects.append(&mut admission.suspects);
         self.run.parcels.push(Parcel::Page {
             token,
-            fresh: admission.fresh,
-            waits: admission.waits,
-            depends_on: admission.depends_on,
+            admission,
             finish: (page, tally),
         });
     }
@@ -212,15 +209,9 @@ impl World {
         match take_any(&mut self.run.parcels, &mut self.random) {
             Some(Parcel::Page {
                 token,
-                fresh,
-                waits,
-                depends_on,
+                admission,
                 finish,
-            }) => {
-                self.run
-                    .ledger
-                    .arrive(token, fresh, waits, depends_on, finish);
-            }
+            }) => self.run.ledger.arrive(token, admission, finish),
             Some(Parcel::Settled(settled)) => self.run.ledger.settled(settled),
             None => {}
         }

@@ -220,15 +220,7 @@ fn commit(seen: &SeenTest, store: &Mutex<HashSet<UrlKey>>, parcels: &Receiver<Pa
     while let Ok(parcel) = parcels.recv() {
         for parcel in std::iter::once(parcel).chain(parcels.try_iter().take(20)) {
             match parcel {
-                Parcel::Page(token, admission, finish) => {
-                    ledger.arrive(
-                        token,
-                        admission.fresh,
-                        admission.waits,
-                        admission.depends_on,
-                        finish,
-                    );
-                }
+                Parcel::Page(token, admission, finish) => ledger.arrive(token, admission, finish),
                 Parcel::Settled(settled) => ledger.settled(settled),
             }
         }

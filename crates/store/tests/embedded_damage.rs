@@ -74,3 +74,18 @@ fn a_keyspace_that_is_gone_is_noticed() {
     }
     assert_eq!(gone_count, 4);
 }
+
+#[test]
+fn a_lock_file_that_is_gone_is_no_damage_and_can_be_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("store");
+    drop(store::embedded::open(&place, &identity()).unwrap());
+    fs::remove_file(place.join("lock")).unwrap();
+    let refusal = store::embedded::open(&place, &identity()).err();
+    let Some(StoreError::Backend(words)) = &refusal else {
+        panic!("{refusal:?}");
+    };
+    assert!(words.contains("make an empty file of this name"), "{words}");
+    fs::write(place.join("lock"), b"").unwrap();
+    assert!(store::embedded::open(&place, &identity()).is_ok());
+}

@@ -4,7 +4,9 @@
 
 use std::{thread, time::Duration};
 
-use store::{CommitBatch, CrawlIdentity, OpenedStore, Store, StoreError, testing::Cluster};
+use store::{
+    CommitBatch, CrawlIdentity, FinishedUrl, OpenedStore, Store, StoreError, testing::Cluster,
+};
 use types::{CanonicalUrl, Host, KeySeed, QueuePosition, QueuedUrl, UrlKey, Via};
 
 const SEED: KeySeed = KeySeed::new(5);
@@ -336,4 +338,65 @@ fn a_confirm_is_one_round_trip_for_each_ten_thousand_keys() {
         (counters.confirm_round_trips, counters.confirmed_keys),
         (2, 10_001)
     );
+}
+
+/// erikdarlingdata/PerformanceMonitor#1801, nicolastakashi/prom-analytics-proxy#598, basicmachines-co/basic-memory#1208:
+/// writers of the same rows in opposite orders came to a deadlock. Two crawls share a database, and each is written to by
+/// several threads at once, while others ask.
+#[test]
+fn performancemonitor_1801_writers_in_opposite_orders_come_to_no_deadlock() {
+    const ROUNDS: u64 = 40;
+    const ROWS: u64 = 200;
+    let uri = Cluster::shared().create_database();
+    let stores = ["one", "other"].map(|schema| open(&uri, schema).unwrap().store);
+    let notes: Vec<_> = (0..ROWS + ROUNDS).map(note).collect();
+    let write = |store: &dyn Store, is_reversed: bool| {
+        for round in 0..ROUNDS {
+            let first = usize::try_from(round).unwrap();
+            let mut batch = notes[first..].to_vec();
+            if is_reversed {
+                batch.reverse();
+            }
+            let finished: Vec<_> = batch.iter().step_by(2).map(done).collect();
+            let commit = CommitBatch {
+                notes: &batch,
+                finished: &finished,
+                progress: b"p",
+            };
+            store.commit(&commit).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        for store in &stores {
+            for is_reversed in [false, true, false, true] {
+                let write = &write;
+                scope.spawn(move || write(&**store, is_reversed));
+            }
+            scope.spawn(|| {
+                let mut keys: Vec<_> = notes.iter().map(|note| note.key).collect();
+                for _ in 0..ROUNDS {
+                    keys.reverse();
+                    store.confirm(&keys).unwrap();
+                }
+            });
+        }
+    });
+    for store in &stores {
+        let mut key_count = 0;
+        store
+            .scan_keys(&mut |keys| key_count += keys.len())
+            .unwrap();
+        assert_eq!(key_count, notes.len());
+    }
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(Cluster::query_i64(&uri, deadlocks), 0);
+}
+
+fn done(note: &QueuedUrl) -> FinishedUrl {
+    FinishedUrl {
+        host: note.url.host(),
+        position: note.position,
+        key: note.key,
+        record: b"r".to_vec(),
+    }
 }

@@ -1,40 +1,29 @@
-//! The committer's part: owns the ledger and writes what may be written, in batches, as the engine's committer does.
+//! The committer's part: writes notes and finished pages, and tells the owner what is durable.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use crossbeam_channel::{Receiver, Sender, select};
-use frontier::{Batch, Ledger, Settled};
+use crossbeam_channel::{Receiver, Sender};
+use frontier::{Batch, Settled};
 use store::CommitBatch;
 
 use super::{Counts, Crawl, Finish, OwnerEvent, Settlement};
+use crate::committing::{self, PROGRESS, Writer};
 
-/// The most notes in one commit, as in the engine.
-const NOTES_MAX: usize = 20_000;
-/// Messages taken in before a commit is made of them, as in the engine.
-const MESSAGES_MAX: usize = 4_096;
 /// How often everything is made to survive a power cut, as in the engine.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
-/// Stands for the progress that the engine stores with each commit.
-const PROGRESS: &[u8] = &[b'p'; 1_000];
 
 pub(super) struct Committer<'a> {
     crawl: &'a Crawl<'a>,
-    ledger: Ledger<Finish>,
     owner: Sender<OwnerEvent>,
     counts: Counts,
     last_sync: Instant,
 }
 
 impl<'a> Committer<'a> {
-    pub(super) fn new(
-        crawl: &'a Crawl<'a>,
-        ledger: Ledger<Finish>,
-        owner: Sender<OwnerEvent>,
-    ) -> Self {
+    pub(super) fn new(crawl: &'a Crawl<'a>, owner: Sender<OwnerEvent>) -> Self {
         Self {
             crawl,
-            ledger,
             owner,
             counts: Counts::default(),
             last_sync: Instant::now(),
@@ -47,72 +36,13 @@ impl<'a> Committer<'a> {
         settlements: Receiver<Settlement>,
         verdicts: Receiver<Vec<Settled>>,
     ) -> Result<()> {
-        loop {
-            select! {
-                recv(settlements) -> settlement => match settlement {
-                    Ok(settlement) => self.arrive(settlement),
-                    Err(_) => break,
-                },
-                recv(verdicts) -> settled => match settled {
-                    Ok(settled) => self.settled(settled),
-                    Err(_) => break,
-                },
-            }
-            for settlement in settlements.try_iter().take(MESSAGES_MAX) {
-                self.arrive(settlement);
-            }
-            for settled in verdicts.try_iter().take(MESSAGES_MAX) {
-                self.settled(settled);
-            }
-            self.commit_ready()?;
-        }
-        for settlement in settlements {
-            self.arrive(settlement);
-        }
-        for settled in verdicts {
-            self.settled(settled);
-        }
-        self.commit_ready()?;
+        committing::run(settlements, verdicts, &mut self)?;
         Ok(self.crawl.store.sync()?)
     }
+}
 
-    fn arrive(&mut self, settlement: Settlement) {
-        let Settlement {
-            token,
-            admission,
-            finish,
-        } = settlement;
-        self.ledger.arrive(
-            token,
-            admission.fresh,
-            admission.waits,
-            admission.depends_on,
-            finish,
-        );
-    }
-
-    fn settled(&mut self, settled: Vec<Settled>) {
-        for settled in settled {
-            self.ledger.settled(settled);
-        }
-    }
-
-    fn commit_ready(&mut self) -> Result<()> {
-        loop {
-            let batch = self.ledger.take_batch(NOTES_MAX);
-            if batch.is_empty() {
-                break;
-            }
-            self.commit(batch)?;
-        }
-        if self.last_sync.elapsed() >= SYNC_INTERVAL {
-            self.crawl.store.sync()?;
-            self.last_sync = Instant::now();
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, batch: Batch<Finish>) -> Result<()> {
+impl Writer<Finish> for Committer<'_> {
+    fn write(&mut self, batch: Batch<Finish>) -> Result<()> {
         let note_count = batch.notes.len() as u64;
         self.counts.known += note_count;
         self.counts.links += note_count + batch.store_duplicate_count;
@@ -139,6 +69,14 @@ impl<'a> Committer<'a> {
             leases,
             counts: self.counts,
         }));
+        Ok(())
+    }
+
+    fn rest(&mut self) -> Result<()> {
+        if self.last_sync.elapsed() >= SYNC_INTERVAL {
+            self.crawl.store.sync()?;
+            self.last_sync = Instant::now();
+        }
         Ok(())
     }
 }

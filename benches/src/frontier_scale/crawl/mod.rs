@@ -10,17 +10,20 @@ use std::{thread, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use frontier::{
-    Admission, Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenTest, Settled, Workbench,
-    WorkbenchConfig,
-};
+use frontier::{Scope, SeenTest, Settled, Workbench, WorkbenchConfig};
 use store::{FinishedUrl, Store};
 use types::{Candidate, Host, Lease, LeaseId, PageTally, QueuePosition, QueuedUrl};
 
 pub use self::refill::{ReadMeter, Reads};
 use self::{committer::Committer, owner::Owner, parse::Outlets};
 use super::{mark::Marks, web::Web};
-use crate::seen_test::{driver::confirmer, meter::Aside};
+use crate::{
+    committing,
+    seen_test::{
+        driver::{confirmer, scope_of_everything},
+        meter::Aside,
+    },
+};
 
 /// Events of the owner that may wait, as in the engine.
 const OWNER_EVENTS_MAX: usize = 4_096;
@@ -85,12 +88,7 @@ struct RefillRequest {
     limit: usize,
 }
 
-/// A page whose candidates were judged, as far as memory can tell.
-struct Settlement {
-    token: PageToken,
-    admission: Admission,
-    finish: Finish,
-}
+type Settlement = committing::Settlement<Finish>;
 
 /// What is written when a page is finished.
 struct Finish {
@@ -142,7 +140,7 @@ impl Crawl<'_> {
                 suspects: (suspects_sender, suspects),
                 refills: (refills_sender, refills),
             } = channels;
-            let committer = Committer::new(self, Ledger::new(0), events_sender.clone());
+            let committer = Committer::new(self, events_sender.clone());
             let stages = [
                 threads.spawn(move || committer.run(settlements, verdicts)),
                 threads.spawn(move || {
@@ -184,15 +182,5 @@ impl Crawl<'_> {
             delay: Duration::ZERO,
             ..WorkbenchConfig::default()
         }
-    }
-}
-
-fn scope_of_everything() -> ScopeConfig {
-    ScopeConfig {
-        rule: ScopeRule::Any,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        max_depth: None,
-        redirects_max: 5,
     }
 }

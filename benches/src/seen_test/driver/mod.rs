@@ -12,14 +12,15 @@ use std::{thread, time::Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use crossbeam_channel::bounded;
-use frontier::{
-    Admission, Ledger, PageToken, Scope, ScopeConfig, ScopeRule, SeenConfig, SeenStats, SeenTest,
-};
+use frontier::{Scope, ScopeConfig, ScopeRule, SeenConfig, SeenStats, SeenTest};
 use store::Store;
 use types::{CrawlCounts, KeySeed, PageTally};
 
 use self::{committer::Committer, parse::Outlets};
-use crate::seen_test::{meter::Aside, stream::LinkStream, truth::Truth};
+use crate::{
+    committing,
+    seen_test::{meter::Aside, stream::LinkStream, truth::Truth},
+};
 
 /// The seed of the keys; any will do.
 pub const KEY_SEED: KeySeed = KeySeed::new(0x005e_ed1e_57b3_9ac4);
@@ -29,12 +30,7 @@ const VERDICTS_MAX: usize = 64;
 /// Pages' suspects that may wait for the confirmer, as in the engine.
 const SUSPECT_BATCHES_MAX: usize = 1_024;
 
-/// A page whose candidates were judged, as far as memory can tell.
-struct Settlement {
-    token: PageToken,
-    admission: Admission,
-    tally: PageTally,
-}
+type Settlement = committing::Settlement<PageTally>;
 
 /// What the driver works on.
 pub struct Driver<'a> {
@@ -104,7 +100,6 @@ impl Driver<'_> {
             let committer = Committer {
                 driver: self,
                 seen,
-                ledger: Ledger::new(0),
                 counts: CrawlCounts::default(),
                 permits,
             };
@@ -132,7 +127,8 @@ impl Driver<'_> {
     }
 }
 
-fn scope_of_everything() -> ScopeConfig {
+/// Returns the scope that every URL is in.
+pub(crate) fn scope_of_everything() -> ScopeConfig {
     ScopeConfig {
         rule: ScopeRule::Any,
         include: Vec::new(),

@@ -43,7 +43,7 @@ pub(super) fn run(driver: &Driver<'_>, seen: &SeenTest, scope: &Scope, outlets: 
         let settlement = Settlement {
             token,
             admission,
-            tally,
+            finish: tally,
         };
         if outlets.settlements.send(settlement).is_err() {
             return;

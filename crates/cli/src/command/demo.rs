@@ -18,7 +18,7 @@ use types::Canonicalizer;
 use super::drive;
 use crate::{
     failure::{Exit, Failure, unusable_folder},
-    flags::DemoCommand,
+    flags::{DEMO_SCHEMA, DemoCommand},
     printer::{Printer, Verbosity},
     settings::{Effective, Environment, Source, TABLE, resolve},
     unit::grouped,
@@ -29,9 +29,6 @@ const NAMED_URLS_MAX: usize = 5;
 
 /// The file that marks a folder as that of a demo, with the size of its site.
 const MARKER_FILE: &str = "demo.json";
-
-/// The schema of a demo in `PostgreSQL`, unless another is named.
-const DEMO_SCHEMA: &str = "bloomcrawl_demo";
 
 /// Runs the command. The configuration file and the environment are left aside: a limit in them would change which
 /// pages are fetched.

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use engine::{Crawl, CrawlConfig, EngineError, OpeningEvent, Report};
+use engine::{Crawl, CrawlConfig, EngineError, MemoryPlan, OpeningEvent, Report};
 use types::CanonicalUrl;
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     printer::{self, Printer, Verbosity},
     progress::Display,
     report,
-    unit::grouped,
+    unit::{grouped, human_bytes},
 };
 
 /// How often the crawl is looked at; also the longest that a Ctrl-C waits to be acted on.
@@ -27,6 +27,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Steps of an opening that wait to be shown, at most.
 const STEPS_MAX: usize = 64;
+
+/// Parts of the memory plan are named if they are at least one in so many of all of it.
+const MEMORY_SHARE_MIN: u64 = 20;
 
 /// What the opening of a crawl comes to.
 enum Step {
@@ -72,6 +75,8 @@ pub(super) fn start(
     printer: &Printer,
 ) -> Result<Crawl, Failure> {
     stop_requests()?;
+    let plan = MemoryPlan::new(&config).map_err(EngineError::from)?;
+    print_memory(&plan, printer);
     let data = config.data.clone();
     let (sender, steps) = sync_channel(STEPS_MAX);
     let opening = thread::spawn(move || {
@@ -114,6 +119,38 @@ pub(super) fn start(
     })
 }
 
+/// Prints what the crawl may take of memory, by its parts; those too small to matter only when verbose.
+fn print_memory(plan: &MemoryPlan, printer: &Printer) {
+    let parts = plan.bytes();
+    let total = parts.total();
+    let rows = parts.rows();
+    let mut main: Vec<_> = rows
+        .iter()
+        .filter(|(_, bytes, _)| *bytes >= total / MEMORY_SHARE_MIN)
+        .collect();
+    main.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+    let main: Vec<String> = main
+        .into_iter()
+        .map(|(name, bytes, _)| format!("{name} {}", human_bytes(*bytes)))
+        .collect();
+    printer.message(&format!(
+        "memory: at most {}, less for small crawls ({})",
+        human_bytes(total),
+        main.join(", ")
+    ));
+    for (name, bytes, settings) in rows {
+        printer.detail(&format!(
+            "memory for {name}: at most {}{}",
+            human_bytes(bytes),
+            if settings.is_empty() {
+                String::new()
+            } else {
+                format!(" ({settings})")
+            }
+        ));
+    }
+}
+
 /// Shows a step of the opening.
 fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
     match event {
@@ -140,7 +177,7 @@ fn show(event: &OpeningEvent, display: &mut Display, printer: &Printer) {
 /// Returns the crawl's failure.
 pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure> {
     let mut display = Display::new(printer.verbosity);
-    let mut obeyed = 0;
+    let (mut obeyed, mut told_count) = (0, 0);
     let result = loop {
         if let Some(result) = crawl.wait(POLL_INTERVAL) {
             break result;
@@ -159,10 +196,13 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
             crawl.stop_now();
             display.message("stopping at once; the crawl can be resumed", printer);
         }
+        for notice in new_notices(crawl, &mut told_count) {
+            display.warning(&notice, printer);
+        }
         display.update(&crawl.progress(), printer);
     };
     display.finish();
-    for notice in crawl.notices() {
+    for notice in new_notices(crawl, &mut told_count) {
         printer.warning(&notice);
     }
     let report = result?;
@@ -175,6 +215,14 @@ pub(super) fn to_end(crawl: &Crawl, printer: &Printer) -> Result<Report, Failure
         printer.warning(&format!("{effect}: {error}"));
     }
     Ok(report)
+}
+
+/// Returns the notices that have come up since the first `told_count`.
+fn new_notices(crawl: &Crawl, told_count: &mut usize) -> Vec<String> {
+    let mut notices = crawl.notices();
+    let new = notices.split_off(*told_count);
+    *told_count += new.len();
+    new
 }
 
 /// Prints the report: as JSON to stdout, or for people to stderr.

@@ -17,6 +17,7 @@ const LIMITS: &str = "Limits";
 const SCOPE: &str = "Scope";
 const PACE: &str = "Pace and politeness";
 const SEEN: &str = "The seen test";
+const MEMORY: &str = "Memory";
 const REQUESTS: &str = "Requests";
 const CANONICAL: &str = "Canonical URLs";
 const MESSAGES: &str = "Messages";
@@ -81,7 +82,7 @@ impl Setting {
         self
     }
 
-    /// For the settings that do not change which pages a demo must fetch.
+    /// For the settings that do not change which pages a demo must fetch, as long as its pages, which are small, fit.
     const fn for_demo(mut self) -> Self {
         self.is_for_demo = true;
         self
@@ -230,7 +231,8 @@ pub(crate) static TABLE: &[Setting] = &[
         |s| count_of(s.crawl.outlinks_max),
         |s, v| put(&mut s.crawl.outlinks_max, number(v)),
     )
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         PACE,
         "concurrency",
@@ -292,7 +294,8 @@ pub(crate) static TABLE: &[Setting] = &[
         |s, v| put(&mut s.crawl.leases_max, optional(v)),
     )
     .or_unset("twice the concurrency, at least 128")
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         PACE,
         "parse-threads",
@@ -302,7 +305,8 @@ pub(crate) static TABLE: &[Setting] = &[
         |s, v| put(&mut s.crawl.parse_threads, optional(v)),
     )
     .or_unset("one a core")
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         PACE,
         "robots",
@@ -363,7 +367,10 @@ pub(crate) static TABLE: &[Setting] = &[
         Kind::Bytes { max: 1 << 36 },
         "The most memory of the exact cache of recent URLs, which answers most true duplicates (64 bytes for six URLs).",
         |s| bytes_of(s.crawl.cache_bytes),
-        |s, v| put(&mut s.crawl.cache_bytes, number(v)),
+        |s, v| {
+            s.crawl.keeps_cache = true;
+            put(&mut s.crawl.cache_bytes, number(v))
+        },
     )
     .advanced()
     .for_demo(),
@@ -396,6 +403,16 @@ pub(crate) static TABLE: &[Setting] = &[
     )
     .or_unset("the filter fits expected-urls")
     .without_flag(),
+    setting(
+        MEMORY,
+        "memory",
+        BYTES,
+        "The memory that the crawl keeps to, of which cache, queues and bodies get what the rest leaves; a cache size that is given stays. It is refused, with the least that will do, where it is too small. It holds up to four fifths of expected-urls, beyond which the filter grows.",
+        |s| s.crawl.memory_bytes_max.map_or(Value::Unset, Value::Bytes),
+        |s, v| put(&mut s.crawl.memory_bytes_max, optional(v)),
+    )
+    .or_unset("each part has the bound of its own setting or default, and the crawl says at its start what they come to")
+    .for_demo(),
     setting(
         REQUESTS,
         "user-agent",
@@ -486,7 +503,8 @@ pub(crate) static TABLE: &[Setting] = &[
         |s| bytes_of(s.crawl.fetch.wire_bytes_max),
         |s, v| put(&mut s.crawl.fetch.wire_bytes_max, number(v)),
     )
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         REQUESTS,
         "max-decoded-body",
@@ -495,7 +513,8 @@ pub(crate) static TABLE: &[Setting] = &[
         |s| bytes_of(s.crawl.fetch.decoded_bytes_max),
         |s, v| put(&mut s.crawl.fetch.decoded_bytes_max, number(v)),
     )
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         CANONICAL,
         "max-url-bytes",
@@ -504,7 +523,8 @@ pub(crate) static TABLE: &[Setting] = &[
         |s| bytes_of(s.crawl.canonical.url_bytes_max),
         |s, v| put(&mut s.crawl.canonical.url_bytes_max, number(v)),
     )
-    .advanced(),
+    .advanced()
+    .for_demo(),
     setting(
         CANONICAL,
         "drop-tracking",

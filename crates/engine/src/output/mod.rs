@@ -17,7 +17,7 @@ pub(crate) use self::{
     jsonl::PagesFile,
     warc::{WarcFiles, WarcinfoMaker, file_number},
 };
-use crate::{EngineError, message::FinishedPage, saved::OutputPositions};
+use crate::{EngineError, folder::sync_folder, message::FinishedPage, saved::OutputPositions};
 
 /// The name of the file of page records within the data folder.
 pub(crate) const PAGES_FILE: &str = "pages.jsonl";
@@ -90,13 +90,15 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Opens a file for appending and cuts it back to `bytes`, the length that the last commit speaks of.
+    /// Opens a file for appending and cuts it back to `bytes`, the length that the last commit speaks of. A new file is made.
+    /// From then on its name survives a power cut.
     pub(crate) fn open(path: &Path, bytes: u64) -> Result<Self, EngineError> {
         let damaged = |problem: String| EngineError::Damaged {
             path: path.to_path_buf(),
             problem,
         };
-        if bytes > 0 && !path.exists() {
+        let is_new = !path.exists();
+        if bytes > 0 && is_new {
             return Err(damaged(format!(
                 "missing, but {bytes} bytes of it were committed; restore the file, or begin a new crawl"
             )));
@@ -106,6 +108,10 @@ impl Appender {
             .append(true)
             .open(path)
             .map_err(EngineError::file(path))?;
+        // A file that is there may be of a run that died before this.
+        if let Some(folder) = path.parent() {
+            sync_folder(folder)?;
+        }
         let found = file.metadata().map_err(EngineError::file(path))?.len();
         if found < bytes {
             return Err(damaged(format!(

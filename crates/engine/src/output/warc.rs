@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use types::WarcLocation;
 
 use super::{Appender, WARC_FOLDER};
-use crate::{EngineError, saved::OutputPositions};
+use crate::{EngineError, folder::sync_folder, saved::OutputPositions};
 
 /// Makes the first record of a file, given the file's name and the time: a warcinfo record as a gzip member.
 pub(crate) type WarcinfoMaker = Box<dyn FnMut(&str, Timestamp) -> Vec<u8> + Send>;
@@ -33,7 +33,10 @@ impl WarcFiles {
         warcinfo: WarcinfoMaker,
     ) -> Result<Self, EngineError> {
         let folder = data.join(WARC_FOLDER);
-        fs::create_dir_all(&folder).map_err(EngineError::file(&folder))?;
+        if !folder.is_dir() {
+            fs::create_dir_all(&folder).map_err(EngineError::file(&folder))?;
+        }
+        sync_folder(data)?;
         remove_uncommitted(&folder, committed.warc_files)?;
         let current = match &committed.warc_name {
             Some(name) => Some((

@@ -1,43 +1,44 @@
 //! The crawl's side of the status: follows the commits and writes the figures.
 
 use std::{
-    cmp::Reverse,
-    collections::{BTreeSet, HashMap},
     fs::{self, File},
     io::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use frontier::SeenTest;
+use crossbeam_channel::{Sender, bounded};
+use frontier::{SeenTest, WaitingHosts};
 use jiff::Timestamp;
-use store::FinishedUrl;
-use types::QueuedUrl;
 
 use super::{STATUS_FILE, StatusFigures, WaitingHost};
 use crate::{
-    CrawlConfig, EngineError, FilterReport, Outcome, live::Live, record, saved::SavedProgress,
+    CrawlConfig, EngineError, FilterReport, Outcome, live::Live, message::OwnerEvent, record,
+    saved::SavedProgress,
 };
 
-/// Hosts named in the figures.
-const TOP_HOSTS_MAX: usize = 10;
+/// The longest wait for the owner, which answers within a turn; where it has ended, it answers no more.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// Writes the figures of one run. A failure is told once, and never ends the crawl.
 pub(crate) struct StatusWriter {
     data: PathBuf,
     crawl_id: String,
     backend: &'static str,
+    /// As the owner last counted them.
     waiting: WaitingHosts,
+    owner: Sender<OwnerEvent>,
     seen: Arc<SeenTest>,
     live: Arc<Live>,
 }
 
 impl StatusWriter {
-    /// Begins with the hosts that wait in the store.
+    /// Writes into the folder of `config`; `owner` is asked for the hosts.
     pub(crate) fn new(
         config: &CrawlConfig,
         crawl_id: String,
-        waiting: WaitingHosts,
+        owner: Sender<OwnerEvent>,
         seen: &Arc<SeenTest>,
         live: &Arc<Live>,
     ) -> Self {
@@ -45,24 +46,34 @@ impl StatusWriter {
             data: config.data.clone(),
             crawl_id,
             backend: config.store.backend(),
-            waiting,
+            waiting: WaitingHosts::default(),
+            owner,
             seen: Arc::clone(seen),
             live: Arc::clone(live),
         }
     }
 
-    /// Follows a commit.
-    pub(crate) fn follow(&mut self, notes: &[QueuedUrl], finished: &[FinishedUrl]) {
-        for note in notes {
-            self.waiting.add(note.url.host_str(), 1);
+    /// Writes the figures of a run that goes on, as of the commits so far.
+    pub(crate) fn write(&mut self, saved: &SavedProgress) {
+        if let Some(waiting) = self.ask_owner() {
+            self.waiting = waiting;
         }
-        for finished in finished {
-            self.waiting.take(finished.host.as_str());
-        }
+        self.put(saved, None, &self.waiting);
     }
 
-    /// Writes the figures of now; `outcome` once the run has one.
-    pub(crate) fn write(&self, saved: &SavedProgress, outcome: Option<Outcome>) {
+    /// Writes the figures of a run that has ended, with the hosts that wait then.
+    pub(crate) fn conclude(&self, saved: &SavedProgress, outcome: Outcome, waiting: &WaitingHosts) {
+        self.put(saved, Some(outcome), waiting);
+    }
+
+    /// Has the owner count the hosts. It hears of every commit before the question, so they are those of the store.
+    fn ask_owner(&self) -> Option<WaitingHosts> {
+        let (reply, answer) = bounded(1);
+        self.owner.send(OwnerEvent::CountHosts(reply)).ok()?;
+        answer.recv_timeout(ANSWER_WAIT).ok()
+    }
+
+    fn put(&self, saved: &SavedProgress, outcome: Option<Outcome>, waiting: &WaitingHosts) {
         let figures = StatusFigures {
             crawl_id: self.crawl_id.clone(),
             written_at: record::timestamp(Timestamp::now()),
@@ -74,8 +85,8 @@ impl StatusWriter {
             wire_bytes: saved.totals.wire_bytes,
             filter: FilterReport::new(&self.seen.stats(), saved),
             store: self.backend.to_owned(),
-            hosts: self.waiting.host_count(),
-            top_hosts: self.waiting.top(),
+            hosts: waiting.host_count,
+            top_hosts: waiting.top.iter().map(WaitingHost::from).collect(),
         };
         if let Err(error) = replace(&self.data, &figures) {
             self.live.notice_once(format!(
@@ -101,72 +112,4 @@ pub(super) fn replace(data: &Path, figures: &StatusFigures) -> Result<(), Engine
         drop(fs::remove_file(&temporary));
     }
     written.map_err(EngineError::file(&temporary))
-}
-
-/// How many URLs of each host are queued; hosts with none are not in it.
-#[derive(Debug, Default)]
-pub(crate) struct WaitingHosts(HashMap<Box<str>, u64>);
-
-impl WaitingHosts {
-    /// Adds `count` URLs of a host.
-    pub(crate) fn add(&mut self, host: &str, count: u64) {
-        match self.0.get_mut(host) {
-            Some(queued) => *queued += count,
-            None if count > 0 => drop(self.0.insert(host.into(), count)),
-            None => {}
-        }
-    }
-
-    /// Takes one URL of a host away.
-    fn take(&mut self, host: &str) {
-        if let Some(queued) = self.0.get_mut(host) {
-            *queued -= 1;
-            if *queued == 0 {
-                self.0.remove(host);
-            }
-        }
-    }
-
-    fn host_count(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    /// Returns the hosts with the most, most first; of equals in the order of their names.
-    fn top(&self) -> Vec<WaitingHost> {
-        let mut top = BTreeSet::new();
-        for (host, queued) in &self.0 {
-            top.insert((Reverse(*queued), &**host));
-            if top.len() > TOP_HOSTS_MAX {
-                top.pop_last();
-            }
-        }
-        let waiting = |(Reverse(queued), host): (Reverse<u64>, &str)| WaitingHost {
-            host: host.to_owned(),
-            queued,
-        };
-        top.into_iter().map(waiting).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hosts_with_the_most_are_named() {
-        let mut waiting = WaitingHosts::default();
-        for number in 0..20 {
-            waiting.add(&format!("http://h{number:02}"), number);
-        }
-        waiting.add("http://h05", 1);
-        for _ in 0..19 {
-            waiting.take("http://h19");
-        }
-        waiting.take("http://unknown");
-        assert_eq!(waiting.host_count(), 18, "without h00 and h19");
-        let top = waiting.top();
-        assert_eq!(top.len(), TOP_HOSTS_MAX);
-        assert_eq!((top[0].host.as_str(), top[0].queued), ("http://h18", 18));
-        assert_eq!(top[9].queued, 9);
-    }
 }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use fetcher::{FetchConfig, Fetcher};
+use fetcher::{FetchConfig, Fetched, Fetcher};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -232,24 +232,24 @@ pub(crate) fn fetcher(config: FetchConfig) -> Fetcher {
 }
 
 #[track_caller]
-pub(crate) fn expect_response(outcome: FetchOutcome) -> Response {
-    match outcome {
+pub(crate) fn expect_response(fetched: Fetched) -> Response {
+    match fetched.outcome {
         FetchOutcome::Response(response) => response,
         other => panic!("expected a response, got {other:?}"),
     }
 }
 
 #[track_caller]
-pub(crate) fn expect_redirect(outcome: FetchOutcome) -> Redirect {
-    match outcome {
+pub(crate) fn expect_redirect(fetched: Fetched) -> Redirect {
+    match fetched.outcome {
         FetchOutcome::Redirect(redirect) => redirect,
         other => panic!("expected a redirect, got {other:?}"),
     }
 }
 
 #[track_caller]
-pub(crate) fn expect_failure(outcome: FetchOutcome, kind: FailureKind) -> String {
-    match outcome {
+pub(crate) fn expect_failure(fetched: Fetched, kind: FailureKind) -> String {
+    match fetched.outcome {
         FetchOutcome::Failed(failure) if failure.kind == kind => failure.detail,
         other => panic!("expected {kind:?}, got {other:?}"),
     }

@@ -25,8 +25,13 @@ fn note(sequence: u64) -> QueuedUrl {
     }
 }
 
-fn notes(sequences: impl IntoIterator<Item = u64>) -> Vec<QueuedUrl> {
-    sequences.into_iter().map(note).collect()
+fn admission<const N: usize>(fresh: [u64; N], waits: usize, depends_on: u64) -> Admission {
+    Admission {
+        fresh: fresh.map(note).into(),
+        waits,
+        depends_on,
+        ..Admission::default()
+    }
 }
 
 fn duplicate(released: &[u64]) -> Settled {
@@ -66,9 +71,9 @@ fn take(
 #[test]
 fn notes_leave_in_order_and_not_before_a_gap_is_filled() {
     let mut ledger = Ledger::new(10);
-    ledger.arrive(PageToken(1), notes([12, 11]), 0, 13, "one");
+    ledger.arrive(PageToken(1), admission([12, 11], 0, 13), "one");
     assert_eq!(take(&mut ledger, 9), (vec![], (0, 0), vec![]));
-    ledger.arrive(PageToken(2), notes([10]), 0, 11, "two");
+    ledger.arrive(PageToken(2), admission([10], 0, 11), "two");
     assert_eq!((ledger.page_count(), ledger.note_count()), (2, 3));
     assert_eq!(take(&mut ledger, 2), (vec![10, 11], (0, 0), vec!["two"]));
     assert_eq!(take(&mut ledger, 2), (vec![12], (0, 0), vec!["one"]));
@@ -79,10 +84,10 @@ fn notes_leave_in_order_and_not_before_a_gap_is_filled() {
 fn a_page_waits_for_notes_of_others_that_it_depends_on() {
     let mut ledger = Ledger::new(0);
     // All its links were duplicates of a note that is still on the way.
-    ledger.arrive(PageToken(1), Vec::new(), 0, 1, "duplicates");
-    ledger.arrive(PageToken(2), Vec::new(), 0, 0, "no links");
+    ledger.arrive(PageToken(1), admission([], 0, 1), "duplicates");
+    ledger.arrive(PageToken(2), admission([], 0, 0), "no links");
     assert_eq!(take(&mut ledger, 9), (vec![], (0, 0), vec!["no links"]));
-    ledger.arrive(PageToken(3), notes([0]), 0, 1, "origin");
+    ledger.arrive(PageToken(3), admission([0], 0, 1), "origin");
     assert_eq!(take(&mut ledger, 0), (vec![], (0, 0), vec![]));
     assert_eq!(
         take(&mut ledger, 9),
@@ -93,7 +98,7 @@ fn a_page_waits_for_notes_of_others_that_it_depends_on() {
 #[test]
 fn a_page_waits_for_its_suspects_and_for_what_they_became() {
     let mut ledger = Ledger::new(0);
-    ledger.arrive(PageToken(1), notes([0]), 2, 1, "one");
+    ledger.arrive(PageToken(1), admission([0], 2, 1), "one");
     assert_eq!(take(&mut ledger, 9), (vec![0], (0, 0), vec![]));
     ledger.settled(duplicate(&[1]));
     assert!(!ledger.is_empty());
@@ -101,7 +106,7 @@ fn a_page_waits_for_its_suspects_and_for_what_they_became() {
     // The second suspect's note is the one after a note that has not come.
     ledger.settled(false_positive(2, &[1]));
     assert_eq!(take(&mut ledger, 9), (vec![], (0, 0), vec![]));
-    ledger.arrive(PageToken(2), notes([1]), 0, 2, "two");
+    ledger.arrive(PageToken(2), admission([1], 0, 2), "two");
     assert_eq!(take(&mut ledger, 1), (vec![1], (0, 0), vec!["two"]));
     assert_eq!(take(&mut ledger, 1), (vec![2], (1, 0), vec!["one"]));
     assert!(ledger.is_empty());
@@ -114,7 +119,7 @@ fn releases_may_come_before_their_page() {
     ledger.settled(false_positive(0, &[1]));
     assert_eq!(ledger.page_count(), 0);
     assert_eq!(take(&mut ledger, 0), (vec![], (0, 1), vec![]));
-    ledger.arrive(PageToken(1), Vec::new(), 2, 0, "one");
+    ledger.arrive(PageToken(1), admission([], 2, 0), "one");
     assert_eq!(
         take(&mut ledger, 0),
         (vec![], (0, 0), vec![]),
@@ -127,11 +132,11 @@ fn releases_may_come_before_their_page() {
 #[test]
 fn pages_leave_in_the_order_in_which_they_became_ready() {
     let mut ledger = Ledger::new(0);
-    ledger.arrive(PageToken(0), notes([0, 1, 2]), 0, 3, "origin");
+    ledger.arrive(PageToken(0), admission([0, 1, 2], 0, 3), "origin");
     assert_eq!(take(&mut ledger, 9).2, ["origin"]);
-    ledger.arrive(PageToken(1), Vec::new(), 1, 0, "waits");
-    ledger.arrive(PageToken(2), Vec::new(), 0, 3, "first");
-    ledger.arrive(PageToken(3), Vec::new(), 0, 1, "second");
+    ledger.arrive(PageToken(1), admission([], 1, 0), "waits");
+    ledger.arrive(PageToken(2), admission([], 0, 3), "first");
+    ledger.arrive(PageToken(3), admission([], 0, 1), "second");
     ledger.settled(duplicate(&[1]));
     assert_eq!(take(&mut ledger, 9).2, ["first", "second", "waits"]);
 }
@@ -147,6 +152,6 @@ fn settling_what_is_no_suspect_counts_nothing() {
 #[should_panic(expected = "came twice")]
 fn a_page_that_comes_twice_is_refused() {
     let mut ledger = Ledger::new(0);
-    ledger.arrive(PageToken(1), Vec::new(), 1, 0, "one");
-    ledger.arrive(PageToken(1), Vec::new(), 1, 0, "again");
+    ledger.arrive(PageToken(1), admission([], 1, 0), "one");
+    ledger.arrive(PageToken(1), admission([], 1, 0), "again");
 }

@@ -270,6 +270,38 @@ fn the_filter_alone_asks_nothing_and_loses_what_it_wrongly_claims() {
     }
 }
 
+/// Also where most new URLs are lost, and each is linked again and again.
+#[test]
+fn the_filter_alone_knows_how_many_it_has_lost() {
+    const URLS: u32 = 20_000;
+    for false_positive_rate in [0.01, 0.5, 0.9] {
+        let config = SeenConfig {
+            mode: SeenMode::Bloom,
+            false_positive_rate,
+            fixed_filter_urls: Some(u64::from(URLS)),
+            cache_bytes: 0,
+            ..SeenConfig::default()
+        };
+        let seen = SeenTest::new(&config, 0).unwrap();
+        let mut fresh_count = 0;
+        for number in 0..URLS {
+            let links = [number, number / 2, number].map(|number| candidate(&number.to_string()));
+            let token = PageToken(number.into());
+            let mut tally = PageTally::default();
+            let admission = seen.admit(token, links.into(), &scope(), &mut tally);
+            seen.noted(admission.fresh.iter().map(|note| note.key));
+            fresh_count += u32::try_from(admission.fresh.len()).unwrap();
+        }
+        let lost = f64::from(URLS - fresh_count);
+        let off_by = (seen.expected_lost() - lost).abs();
+        assert!(
+            off_by < 5.0 * lost.sqrt() + 0.05 * lost,
+            "{} for {lost} at {false_positive_rate}",
+            seen.expected_lost()
+        );
+    }
+}
+
 #[test]
 fn the_store_alone_is_asked_about_every_link_but_repeats_and_those_in_flight() {
     let seen = with_mode(SeenMode::Store, 1 << 14);

@@ -8,9 +8,11 @@ mod ready;
 mod retry;
 mod rules;
 mod schedule;
+mod setback;
 mod table;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,6 +22,8 @@ use std::{
 use types::{Host, LeaseId, QueuePosition, QueuedUrl};
 
 pub use action::{Action, Fetched, NextStep, RobotsAnswer, WorkbenchConfig, WorkbenchStats};
+pub use setback::{Setback, Setbacks};
+pub use waiting::WaitingHosts;
 
 use lease::OpenLease;
 use queue::HostQueue;
@@ -46,6 +50,7 @@ pub struct Workbench {
     lanes: Lanes,
     slots: IpSlots,
     leases: BTreeMap<LeaseId, OpenLease>,
+    setbacks: Setbacks,
     /// Hosts with URLs that wait to be active.
     line: VecDeque<HostId>,
     /// Hosts whose window runs low.
@@ -94,6 +99,7 @@ impl Workbench {
             lanes: Lanes::default(),
             slots: IpSlots::new(config.per_ip),
             leases: BTreeMap::new(),
+            setbacks: Setbacks::default(),
             line: VecDeque::new(),
             refills: VecDeque::new(),
             now: Duration::ZERO,

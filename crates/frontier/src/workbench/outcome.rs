@@ -37,7 +37,9 @@ impl Workbench {
                 if failure.kind.retry_class() == RetryClass::Never {
                     self.give_up(id, failure, now);
                 } else if may_try_again {
-                    state.postpone(now.saturating_add(backoff(&self.config, attempt)));
+                    let pause = backoff(&self.config, attempt);
+                    state.postpone(now.saturating_add(pause));
+                    self.note_setback(id, &failure, pause);
                 } else {
                     self.give_up(id, because(FailureKind::HostGivenUp, &failure), now);
                 }
@@ -83,7 +85,11 @@ impl Workbench {
         match (step, open.kind) {
             (NextStep::Retry, LeaseKind::Page(mut queued)) => {
                 self.page_lease_count -= 1;
-                self.hosts[id].postpone(now.saturating_add(backoff(&self.config, queued.attempt)));
+                let pause = backoff(&self.config, queued.attempt);
+                self.hosts[id].postpone(now.saturating_add(pause));
+                if let Fetched::Failed(failure) = fetched {
+                    self.note_setback(id, failure, pause);
+                }
                 queued.attempt += 1;
                 let window_max = self.config.window_max;
                 self.change_queue(id, |queue| queue.put_back(queued, window_max));

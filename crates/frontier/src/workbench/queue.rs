@@ -4,6 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use types::{QueuePosition, QueuedUrl};
 
+use super::WorkbenchConfig;
+
+/// Memory of an entry beside its texts, in bytes: the entry itself, its node in the tree, two allocations.
+const ENTRY_BYTES: usize = 200;
+
+impl WorkbenchConfig {
+    /// Memory of a queue entry in a window, in bytes, that the bound on a window allows for: one with a URL of a hundred
+    /// bytes and a referrer as long. Of longer ones the window holds fewer.
+    pub const WINDOW_URL_BYTES: usize = 400;
+
+    /// Returns the memory of one window in bytes at the most, without URLs that were tried: `window_max` usual entries, or
+    /// half as many and the largest, whose URL and referrer have `url_bytes_max` each.
+    #[must_use]
+    pub const fn window_bytes_max(window_max: usize, url_bytes_max: usize) -> usize {
+        let usual = window_max.saturating_mul(Self::WINDOW_URL_BYTES);
+        let largest = ENTRY_BYTES.saturating_add(url_bytes_max.saturating_mul(2));
+        let with_largest = (usual / 2).saturating_add(largest);
+        if usual > with_largest {
+            usual
+        } else {
+            with_largest
+        }
+    }
+}
+
 /// One host's URLs. Each is in exactly one place: in the window, leased, or spilled, which is to say only in the store.
 ///
 /// No spilled URL stands before `spilled_from`. The window mostly stands before it, and where it does not (URLs that
@@ -11,6 +36,8 @@ use types::{QueuePosition, QueuedUrl};
 #[derive(Debug, Default)]
 pub(super) struct HostQueue {
     window: BTreeMap<QueuePosition, QueuedUrl>,
+    /// The memory of the window.
+    window_bytes: usize,
     leased: BTreeSet<QueuePosition>,
     spilled_count: u64,
     spilled_from: QueuePosition,
@@ -51,7 +78,7 @@ impl HostQueue {
     }
 
     /// Adds a URL that is new to the queue. It goes to the window if it stands before all that is spilled, so that
-    /// the order holds; the window never grows beyond `window_max`.
+    /// the order holds; the window never grows beyond `window_max`, nor beyond the memory of as many usual URLs.
     pub(super) fn push(&mut self, queued: QueuedUrl, window_max: usize) {
         if self.spilled_count > 0 && queued.position >= self.spilled_from {
             self.spill(queued.position);
@@ -71,6 +98,7 @@ impl HostQueue {
     /// Moves the window's first URL to the leased.
     pub(super) fn lease_head(&mut self) -> Option<QueuedUrl> {
         let (position, queued) = self.window.pop_first()?;
+        self.window_bytes -= entry_bytes(&queued);
         self.leased.insert(position);
         Some(queued)
     }
@@ -91,7 +119,10 @@ impl HostQueue {
 
     /// Says whether the window runs low while the store has more.
     pub(super) fn wants_refill(&self, window_max: usize) -> bool {
-        self.spilled_count > 0 && self.refill.is_none() && self.window.len() <= window_max / 2
+        self.spilled_count > 0
+            && self.refill.is_none()
+            && self.window.len() <= window_max / 2
+            && self.window_bytes <= half_bytes(window_max)
     }
 
     /// Begins a refill; returns what to read: from where, and how many.
@@ -146,9 +177,10 @@ impl HostQueue {
     /// Drops the window, all but the URLs that were tried before: the store has the rest.
     pub(super) fn drop_window(&mut self) {
         let window = std::mem::take(&mut self.window);
+        self.window_bytes = 0;
         for (position, queued) in window {
             if queued.attempt > 0 {
-                self.window.insert(position, queued);
+                self.keep(queued);
             } else {
                 self.spill(position);
             }
@@ -156,18 +188,34 @@ impl HostQueue {
     }
 
     fn insert(&mut self, queued: QueuedUrl, window_max: usize) {
-        self.window.insert(queued.position, queued);
-        if self.window.len() > window_max {
-            let last = self
-                .window
-                .iter()
-                .rev()
-                .find(|(_, queued)| queued.attempt == 0);
-            if let Some(position) = last.map(|(position, _)| *position) {
-                self.window.remove(&position);
-                self.spill(position);
+        self.keep(queued);
+        while let Some(position) = self.surplus(window_max) {
+            if let Some(queued) = self.window.remove(&position) {
+                self.window_bytes -= entry_bytes(&queued);
             }
+            self.spill(position);
         }
+    }
+
+    fn keep(&mut self, queued: QueuedUrl) {
+        self.window_bytes += entry_bytes(&queued);
+        if let Some(replaced) = self.window.insert(queued.position, queued) {
+            self.window_bytes -= entry_bytes(&replaced);
+        }
+    }
+
+    /// Returns the URL that the window has to give up: the last that was not tried before. One that goes beyond the bytes
+    /// may stay where without it a refill would be wanted, which else would read it again and again.
+    fn surplus(&self, window_max: usize) -> Option<QueuePosition> {
+        let is_long = self.window.len() > window_max;
+        let half_bytes = half_bytes(window_max);
+        if !is_long && self.window_bytes <= half_bytes.saturating_mul(2) {
+            return None;
+        }
+        let mut from_last = self.window.values().rev();
+        let last = from_last.find(|queued| queued.attempt == 0)?;
+        let rest_bytes = self.window_bytes - entry_bytes(last);
+        (is_long || rest_bytes > half_bytes).then_some(last.position)
     }
 
     fn spill(&mut self, position: QueuePosition) {
@@ -187,10 +235,90 @@ impl HostQueue {
     }
 }
 
+/// Returns the memory of a queue entry, its referrer taken as its own.
+fn entry_bytes(queued: &QueuedUrl) -> usize {
+    let referrer_bytes = queued
+        .referrer
+        .as_ref()
+        .map_or(0, |referrer| referrer.len());
+    ENTRY_BYTES + queued.url.as_str().len() + referrer_bytes
+}
+
+/// Returns the memory of half of a full window of usual URLs.
+const fn half_bytes(window_max: usize) -> usize {
+    window_max.saturating_mul(WorkbenchConfig::WINDOW_URL_BYTES) / 2
+}
+
 /// Returns the least position after `position`.
 const fn after(position: QueuePosition) -> QueuePosition {
     QueuePosition {
         sequence: position.sequence.saturating_add(1),
         ..position
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::{Canonicalizer, KeySeed, Via};
+
+    use super::*;
+
+    const WINDOW_MAX: usize = 64;
+    const COUNT: u64 = 300;
+
+    /// An entry whose URL and referrer have so many bytes each.
+    fn queued(sequence: u64, url_bytes: usize) -> QueuedUrl {
+        let text = format!(
+            "http://example.org/{sequence:0>width$}",
+            width = url_bytes - 19
+        );
+        let url = Canonicalizer::default()
+            .canonicalize(&text)
+            .expect("a URL in canonical form");
+        QueuedUrl {
+            key: KeySeed::new(1).key(&url),
+            position: QueuePosition {
+                sequence,
+                ..QueuePosition::default()
+            },
+            via: Via::Link,
+            redirect_count: 0,
+            referrer: Some(url.as_str().into()),
+            attempt: 0,
+            url,
+        }
+    }
+
+    /// Long URLs among usual ones leave in order, each once, and a window never holds more bytes than it may.
+    #[test]
+    fn a_window_is_bounded_in_bytes_and_gives_out_every_url_in_order() {
+        for url_bytes in [100, 1_000, 4_096] {
+            let all: Vec<QueuedUrl> = (0..COUNT)
+                .map(|sequence| queued(sequence, if sequence % 5 == 1 { 100 } else { url_bytes }))
+                .collect();
+            let bytes_max = WorkbenchConfig::window_bytes_max(WINDOW_MAX, url_bytes);
+            let mut queue = HostQueue::default();
+            for queued in &all {
+                queue.push(queued.clone(), WINDOW_MAX);
+                assert!(queue.window_bytes <= bytes_max);
+            }
+            let mut refill_count = 0;
+            for next in 0..COUNT {
+                while queue.wants_refill(WINDOW_MAX) {
+                    let waiting = queue.window_count();
+                    let (from, limit) = queue.begin_refill(WINDOW_MAX);
+                    let rest = all.iter().filter(|queued| queued.position >= from);
+                    queue.end_refill(rest.take(limit).cloned().collect(), COUNT, WINDOW_MAX);
+                    assert!(queue.window_count() > waiting, "it read for nothing");
+                    assert!(queue.window_bytes <= bytes_max);
+                    refill_count += 1;
+                }
+                let leased = queue.lease_head().expect("a URL waits");
+                assert_eq!(leased.position.sequence, next);
+                queue.finish(leased.position);
+            }
+            assert_eq!((queue.queued_count(), queue.window_bytes), (0, 0));
+            assert!(refill_count < COUNT, "{refill_count} refills");
+        }
     }
 }

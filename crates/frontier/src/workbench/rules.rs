@@ -16,9 +16,6 @@ use super::{
 /// Redirects of a robots.txt that are followed in a row (RFC 9309, section 2.3.1.2).
 const ROBOTS_HOPS_MAX: u8 = 5;
 
-/// The memory that rules may take before those of hosts that are not active are forgotten, in bytes.
-const RULES_BYTES_MAX: usize = 64 << 20;
-
 /// What is known of a host's robots.txt.
 #[derive(Clone, Debug, Default)]
 pub(super) enum RobotsState {
@@ -136,8 +133,10 @@ impl Workbench {
         state.robots_attempt = attempt.saturating_add(1);
         let may_try_again = state.robots_attempt < self.config.host_attempts_max;
         if may_try_again && failure.kind.retry_class() == RetryClass::Backoff {
-            state.postpone(now.saturating_add(backoff(&self.config, attempt)));
+            let pause = backoff(&self.config, attempt);
+            state.postpone(now.saturating_add(pause));
             self.set_robots(of, RobotsState::Unknown);
+            self.note_setback(of, failure, pause);
         } else {
             state.robots_attempt = 0;
             state.is_answer_unused = true;
@@ -163,7 +162,7 @@ impl Workbench {
     /// Forgets the rules of a host that is no longer active if those of all hosts take too much memory. They are asked
     /// for again when the host is active again.
     pub(super) fn trim_rules(&mut self, id: HostId) {
-        if self.rules_bytes > RULES_BYTES_MAX
+        if self.rules_bytes > self.config.rules_bytes_max
             && matches!(self.hosts[id].robots, RobotsState::Known { .. })
         {
             self.set_robots(id, RobotsState::Unknown);

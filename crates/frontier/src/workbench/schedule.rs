@@ -220,7 +220,7 @@ impl Workbench {
                 };
             }
         }
-        if let Some(forgotten) = self.hosts.update_idle(id) {
+        if let Some(forgotten) = self.hosts.update_idle(id, self.config.idle_hosts_max) {
             self.rules_bytes -= forgotten.robots.size_bytes();
         }
     }

@@ -11,10 +11,6 @@ use types::{CanonicalUrl, FetchFailure, Host, QueuePosition};
 
 use super::{queue::HostQueue, ready::Place, rules::RobotsState};
 
-/// Hosts without work that are remembered, so that the pause after a response outlives a queue that was empty for
-/// a moment, and robots.txt is not asked for again.
-const IDLE_HOSTS_MAX: usize = 100_000;
-
 /// A host's number; used again when the host is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostId(u32);
@@ -47,6 +43,8 @@ pub(super) struct HostState {
     pub(super) errands: VecDeque<Errand>,
     /// Failures to connect since the last response.
     pub(super) failures_in_row: u32,
+    /// It is among the [setbacks](super::Setbacks).
+    pub(super) is_setback_noted: bool,
     /// Why no request is sent to it any more.
     pub(super) given_up: Option<Box<FetchFailure>>,
     /// Whether the rules allow the first URL, so that each is asked about once.
@@ -104,6 +102,7 @@ impl HostState {
             crawl_delay: Duration::ZERO,
             errands: VecDeque::new(),
             failures_in_row: 0,
+            is_setback_noted: false,
             given_up: None,
             head_allowed: None,
             idle_since: None,
@@ -150,6 +149,11 @@ impl HostTable {
         self.ids.get(host).copied()
     }
 
+    /// Returns what is known of every host, in no order that means anything.
+    pub(super) fn states(&self) -> impl Iterator<Item = &HostState> {
+        self.states.iter().flatten()
+    }
+
     /// Returns the host's number; a new host enters the table.
     pub(super) fn find_or_add(&mut self, host: Host) -> HostId {
         if let Some(id) = self.find(&host) {
@@ -169,8 +173,9 @@ impl HostTable {
         id
     }
 
-    /// Notes whether a host is idle, and forgets the one that is idle longest if there are too many; returns that one.
-    pub(super) fn update_idle(&mut self, id: HostId) -> Option<HostState> {
+    /// Notes whether a host is idle, and forgets the one that is idle longest if there are more than `idle_max`; returns
+    /// that one.
+    pub(super) fn update_idle(&mut self, id: HostId, idle_max: usize) -> Option<HostState> {
         let is_idle = self[id].is_idle();
         match (self[id].idle_since, is_idle) {
             (None, true) => {
@@ -185,7 +190,7 @@ impl HostTable {
             }
             _ => {}
         }
-        if self.idle.len() <= IDLE_HOSTS_MAX {
+        if self.idle.len() <= idle_max {
             return None;
         }
         let (_, oldest) = self.idle.pop_first()?;

@@ -277,13 +277,7 @@ impl<'a> Crawl<'a> {
             Message::Confirm(suspects) => self.confirm(suspects),
             Message::Verdicts(verdicts) => self.settle(verdicts),
             Message::Arrive(page, admission, finish) => {
-                self.ledger.arrive(
-                    page,
-                    admission.fresh,
-                    admission.waits,
-                    admission.depends_on,
-                    finish,
-                );
+                self.ledger.arrive(page, admission, finish);
             }
             Message::Settled(settled) => self.ledger.settled(settled),
             Message::Committed(notes, finished, kept_count) => {

@@ -18,7 +18,7 @@ use crate::{
     web::{Truth, Web},
 };
 
-const SEED_COUNT: u64 = 300;
+const SEED_COUNT: u64 = 2_000;
 
 fn draw_config(rng: &mut Rng) -> WorkbenchConfig {
     let milliseconds = |rng: &mut Rng, max: u64| Duration::from_millis(rng.u64(..max));
@@ -47,6 +47,7 @@ fn draw_config(rng: &mut Rng) -> WorkbenchConfig {
         backoff_base: milliseconds(rng, 4_000),
         backoff_max: Duration::from_secs(20),
         host_failures_max: rng.u32(1..6),
+        ..WorkbenchConfig::default()
     }
 }
 

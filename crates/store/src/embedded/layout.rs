@@ -27,6 +27,12 @@ const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 /// and what is in memory of a table while it is written grows with it; so the engine's 64 MiB suit neither.
 const TABLE_BYTES: u64 = 8 << 20;
 
+/// A block of the queue, in bytes: a read takes a few dozen URLs of one host out of each table.
+const QUEUE_BLOCK_BYTES: u32 = 4 << 10;
+
+/// A block of what is read as a whole, in bytes.
+const RUN_BLOCK_BYTES: u32 = 16 << 10;
+
 /// The levels whose text is not compressed: the first two hold tens of megabytes, are rewritten most often, and are where
 /// a read of the queue finds most tables.
 const PLAIN_LEVELS: usize = 2;
@@ -45,10 +51,10 @@ impl Keyspaces {
     pub(super) fn open(database: &Database) -> fjall::Result<Self> {
         Ok(Self {
             keys: database.keyspace("keys", keys_options)?,
-            queue: database.keyspace("queue", || text_options(16 << 20))?,
-            pages: database.keyspace("pages", || text_options(8 << 20))?,
+            queue: database.keyspace("queue", || text_options(16 << 20, QUEUE_BLOCK_BYTES))?,
+            pages: database.keyspace("pages", || text_options(8 << 20, RUN_BLOCK_BYTES))?,
             // Every commit writes a whole progress value, and a memtable keeps all of them until it is flushed.
-            meta: database.keyspace("meta", || text_options(1 << 20))?,
+            meta: database.keyspace("meta", || text_options(1 << 20, RUN_BLOCK_BYTES))?,
         })
     }
 }
@@ -71,12 +77,12 @@ fn keys_options() -> KeyspaceCreateOptions {
         .index_block_pinning_policy(PinningPolicy::all(true))
 }
 
-/// URLs and JSON are text that repeats itself, and are read in runs: large compressed blocks, and no filters.
-fn text_options(memtable_bytes_max: u64) -> KeyspaceCreateOptions {
+/// URLs and JSON are text that repeats itself: compressed blocks, and no filters.
+fn text_options(memtable_bytes_max: u64, block_bytes: u32) -> KeyspaceCreateOptions {
     let mut compression = vec![CompressionType::None; PLAIN_LEVELS];
     compression.push(CompressionType::Lz4);
     options(memtable_bytes_max)
-        .data_block_size_policy(BlockSizePolicy::all(16 << 10))
+        .data_block_size_policy(BlockSizePolicy::all(block_bytes))
         .data_block_compression_policy(CompressionPolicy::new(compression))
         .filter_policy(FilterPolicy::disabled())
 }

@@ -121,6 +121,7 @@ fn text(plan: &Plan, alternatives: &[Alternative]) -> String {
         ));
     }
     page.line("");
+    page.line("At 80 % of these URLs a crawl's filter grows by a further slice, and goes on so.");
     page.line("A crawl holds its first 10,000 URLs or more exactly, and makes no filter before.");
     page.line("A Bloom filter cannot delete: a bit may belong to many URLs. A crawl need not:");
     page.line("what was seen stays seen. To forget some, the filter is made anew from the");

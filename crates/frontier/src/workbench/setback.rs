@@ -1,0 +1,97 @@
+//! Hosts that could not be reached and are tried again after a pause: what a crawl tells of them while it waits.
+
+use std::time::Duration;
+
+use types::{FetchFailure, Host};
+
+use super::{Workbench, retry::is_no_contact, table::HostId};
+
+/// Hosts that are named; the others are only counted.
+const NAMED_MAX: usize = 3;
+
+/// The hosts that could not be reached, each counted once.
+#[derive(Clone, Debug, Default)]
+pub struct Setbacks {
+    /// The first three.
+    pub first: Vec<Setback>,
+    /// How many there were, the first included.
+    pub host_count: u64,
+}
+
+/// A host's first failure to connect.
+#[derive(Clone, Debug)]
+pub struct Setback {
+    /// The host.
+    pub host: Host,
+    /// Why it could not be reached.
+    pub failure: FetchFailure,
+    /// The pause until it is tried again.
+    pub pause: Duration,
+}
+
+impl Workbench {
+    /// Returns the hosts that could not be reached, but were or are to be tried again.
+    #[must_use]
+    pub const fn setbacks(&self) -> &Setbacks {
+        &self.setbacks
+    }
+
+    /// Notes that a host is tried again after `pause`, if `failure` means that it could not be spoken to at all.
+    pub(super) fn note_setback(&mut self, id: HostId, failure: &FetchFailure, pause: Duration) {
+        let host = &mut self.hosts[id];
+        if !is_no_contact(failure.kind) || host.is_setback_noted {
+            return;
+        }
+        host.is_setback_noted = true;
+        self.setbacks.host_count += 1;
+        if self.setbacks.first.len() < NAMED_MAX {
+            self.setbacks.first.push(Setback {
+                host: host.host.clone(),
+                failure: failure.clone(),
+                pause,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::{FailureKind, QueuePosition, Resolution};
+
+    use super::*;
+    use crate::{Action, WorkbenchConfig};
+
+    #[test]
+    fn each_host_is_counted_once_and_the_first_three_are_named() {
+        let mut bench = Workbench::new(WorkbenchConfig::default(), 0, 0);
+        for number in 0..5 {
+            let host = Host::new(&format!("http://{number}.example"));
+            bench.restore_host(host, 1, QueuePosition::default());
+        }
+        let failure = FetchFailure {
+            kind: FailureKind::Dns,
+            detail: "of the test".to_owned(),
+        };
+        let mut now = Duration::ZERO;
+        // Each is tried twice.
+        for _ in 0..2 {
+            loop {
+                match bench.next_action(now) {
+                    Action::Resolve(host) => {
+                        bench.resolved(&host, Resolution::Failed(failure.clone()), now);
+                    }
+                    Action::Refill { .. } => {}
+                    Action::Wait(_) => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            now += Duration::from_mins(1);
+        }
+        let setbacks = bench.setbacks();
+        assert_eq!((setbacks.host_count, setbacks.first.len()), (5, 3));
+        let first = &setbacks.first[0];
+        assert_eq!(first.host.as_str(), "http://0.example");
+        assert_eq!(first.failure.to_string(), failure.to_string());
+        assert_eq!(first.pause, Duration::from_secs(5));
+    }
+}
