@@ -41,12 +41,13 @@ const RULES_BYTES_MIN: u64 = 4 * MIB;
 const NAMES_MIN: u64 = 5_000;
 
 /// The embedded store: four memtables (33 MiB), each with one more that is being written out, its cache of blocks, and the
-/// tables that a compaction has open (`store/src/embedded/layout.rs`); and a commit in the making.
-const EMBEDDED_BYTES: u64 = (2 * 33 + 8 + 16 + 8) * MIB;
+/// tables that a compaction has open (`store/src/embedded/layout.rs`); and a commit in the making, whose text is there
+/// several times over.
+const EMBEDDED_BYTES: u64 = (2 * 33 + 8 + 16 + 24) * MIB;
 /// Filter and index of the table of keys stay in memory: 11 bits a key.
 const EMBEDDED_KEY_BITS: u64 = 11;
 /// The buffers of the connections to the database, and a commit in the making.
-const POSTGRES_BYTES: u64 = 24 * MIB;
+const POSTGRES_BYTES: u64 = 40 * MIB;
 
 /// A connection in use: TLS state, and what the client reads ahead of the body: over HTTP/1.1 at most twice 408 KiB, which
 /// is what it has in hand and what it fills meanwhile; over HTTP/2 256 KiB.

@@ -13,6 +13,10 @@ use types::QueuedUrl;
 
 use crate::{Admission, PageToken, Settled};
 
+/// Text of the notes of one batch beyond which no more are taken, in bytes: as much as 20,000 notes with URLs of the usual
+/// length have. A store holds a batch several times over while it writes it.
+const BATCH_TEXT_BYTES_MAX: usize = 4 << 20;
+
 /// What is on the way to the store. One owner: the thread that commits. `T` is whatever records a page's finish.
 #[derive(Debug)]
 pub struct Ledger<T> {
@@ -128,7 +132,8 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Takes what may be written now: at most `notes_max` notes, and every page that may be recorded with them.
+    /// Takes what may be written now: at most `notes_max` notes, fewer if their texts are long, and every page that may be
+    /// recorded with them.
     #[must_use = "what a batch holds is in no other place"]
     pub fn take_batch(&mut self, notes_max: usize) -> Batch<T> {
         let mut batch = Batch {
@@ -137,10 +142,14 @@ impl<T> Ledger<T> {
             store_duplicate_count: mem::take(&mut self.store_duplicate_count),
             finished: Vec::new(),
         };
+        let mut text_bytes = 0;
         while batch.notes.len() < notes_max
+            && text_bytes < BATCH_TEXT_BYTES_MAX
             && let Some(note) = self.notes.remove(&self.watermark)
         {
             self.watermark += 1;
+            text_bytes += note.url.url.as_str().len();
+            text_bytes += note.url.referrer.as_deref().map_or(0, str::len);
             batch.false_positive_count += u64::from(note.is_false_positive);
             batch.notes.push(note.url);
         }

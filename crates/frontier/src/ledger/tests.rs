@@ -69,6 +69,18 @@ fn take(
 }
 
 #[test]
+fn notes_with_long_texts_leave_in_more_batches() {
+    let mut ledger = Ledger::new(0);
+    let mut long = admission([0, 1, 2, 3], 0, 4);
+    for url in &mut long.fresh {
+        url.referrer = Some("x".repeat(BATCH_TEXT_BYTES_MAX / 2).into());
+    }
+    ledger.arrive(PageToken(1), long, "one");
+    assert_eq!(take(&mut ledger, 9), (vec![0, 1], (0, 0), vec![]));
+    assert_eq!(take(&mut ledger, 9), (vec![2, 3], (0, 0), vec!["one"]));
+}
+
+#[test]
 fn notes_leave_in_order_and_not_before_a_gap_is_filled() {
     let mut ledger = Ledger::new(10);
     ledger.arrive(PageToken(1), admission([12, 11], 0, 13), "one");
