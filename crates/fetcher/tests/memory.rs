@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use fetcher::{FetchConfig, Fetched, Fetcher};
 use support::{Reply, config, expect_failure, expect_response, fetcher, response, serve};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::sleep,
+};
 use types::FailureKind;
 
 const MB: usize = 1_000_000;
@@ -70,14 +73,17 @@ async fn taken(server: &support::Server) -> (Fetcher, Fetched) {
     (fetcher, first)
 }
 
+/// Begins a fetch that others can overtake.
+fn begin(fetcher: &Fetcher, server: &support::Server) -> JoinHandle<Fetched> {
+    let (fetcher, target) = (fetcher.clone(), server.url("/"));
+    tokio::spawn(async move { fetcher.fetch(&target).await })
+}
+
 #[tokio::test]
 async fn a_body_that_waits_for_memory_does_not_time_out() {
     let server = large().await;
     let (fetcher, first) = taken(&server).await;
-    let waiting = tokio::spawn({
-        let (fetcher, target) = (fetcher.clone(), server.url("/"));
-        async move { fetcher.fetch(&target).await }
-    });
+    let waiting = begin(&fetcher, &server);
     sleep(Duration::from_millis(1_500)).await;
     assert!(!waiting.is_finished(), "the memory is taken");
     // A short body needs none of it.
@@ -98,10 +104,7 @@ async fn a_server_that_closes_on_a_body_that_waited_is_asked_again() {
         Reply::SendAndClose(reply)
     })
     .await;
-    let waiting = tokio::spawn({
-        let (fetcher, target) = (fetcher.clone(), closing.url("/"));
-        async move { fetcher.fetch(&target).await }
-    });
+    let waiting = begin(&fetcher, &closing);
     sleep(Duration::from_millis(600)).await;
     drop(first);
     let detail = expect_failure(waiting.await.unwrap(), FailureKind::Disconnected);
@@ -112,10 +115,7 @@ async fn a_server_that_closes_on_a_body_that_waited_is_asked_again() {
 async fn a_fetch_that_is_given_up_gives_its_memory_back() {
     let server = large().await;
     let (fetcher, first) = taken(&server).await;
-    let waiting = tokio::spawn({
-        let (fetcher, target) = (fetcher.clone(), server.url("/"));
-        async move { fetcher.fetch(&target).await }
-    });
+    let waiting = begin(&fetcher, &server);
     sleep(Duration::from_millis(200)).await;
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
