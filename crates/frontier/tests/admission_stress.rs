@@ -166,10 +166,14 @@ fn parse(
     let scope = Scope::new(&everything, &[]).unwrap();
     let mut random = Rng::with_seed(thread);
     for page in 0..PAGES_A_THREAD {
-        // All threads move through the URLs together, so that they meet at the same new ones.
+        // All threads move through the URLs together, so that they meet at the same new ones. Every fifth link goes back
+        // to any of those passed, which are written by now, however slow the commits.
         let begin = usize::try_from(page).unwrap() * (urls.len() - 200) / 400;
         let links: Vec<Candidate> = (0..LINKS_A_PAGE)
-            .map(|_| urls[random.usize(begin..begin + 200)].clone())
+            .map(|link| match link % 5 {
+                0 => urls[random.usize(..=begin)].clone(),
+                _ => urls[random.usize(begin..begin + 200)].clone(),
+            })
             .collect();
         let keys: Vec<UrlKey> = links.iter().map(|link| link.key).collect();
         offered.fetch_add(links.len() as u64, Relaxed);
@@ -218,7 +222,8 @@ fn commit(seen: &SeenTest, store: &Mutex<HashSet<UrlKey>>, parcels: &Receiver<Pa
     let mut ledger = Ledger::new(0);
     let mut totals = Totals::default();
     while let Ok(parcel) = parcels.recv() {
-        for parcel in std::iter::once(parcel).chain(parcels.try_iter().take(20)) {
+        // So few that their new URLs fit into one write, so that what is unwritten stays bounded.
+        for parcel in std::iter::once(parcel).chain(parcels.try_iter().take(10)) {
             match parcel {
                 Parcel::Page(token, admission, finish) => ledger.arrive(token, admission, finish),
                 Parcel::Settled(settled) => ledger.settled(settled),
