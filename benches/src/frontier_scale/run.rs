@@ -28,6 +28,10 @@ use crate::{
 /// URLs that the crawl begins with.
 const SEEDS: u64 = 1_000;
 
+/// Settings of the temporary server: a small one for tables of gigabytes. With the 16 MB that serve the tests, almost every
+/// page of an index would be read from the system.
+const SERVER_SETTINGS: [&str; 2] = ["shared_buffers=512MB", "max_wal_size=4GB"];
+
 /// Runs the benchmark that the options ask for.
 ///
 /// # Errors
@@ -55,9 +59,14 @@ pub fn run(options: &Options) -> Result<()> {
             measure(options, &*opened.store, &Place::Folder(folder))
         }
         StoreKind::Postgres => {
-            let cluster = match options.uri {
-                Some(_) => None,
-                None => Some(Cluster::start()?),
+            let cluster = if options.uri.is_some() {
+                None
+            } else {
+                line(format_args!(
+                    "temporary server: {}",
+                    SERVER_SETTINGS.join(", ")
+                ));
+                Some(Cluster::start_with(&SERVER_SETTINGS)?)
             };
             let own = cluster.as_ref().map(Cluster::create_database);
             let uri = own.as_ref().or(options.uri.as_ref());

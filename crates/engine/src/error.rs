@@ -93,10 +93,11 @@ impl EngineError {
             | Self::Mismatch { .. }
             | Self::Folder { .. }
             | Self::FolderInUse(_) => ErrorKind::Config,
+            Self::NothingReached(_)
+            | Self::OutOfFiles(_)
+            | Self::File { .. }
+            | Self::Store(StoreError::DiskFull(_)) => ErrorKind::Surroundings,
             Self::Store(_) | Self::Damaged { .. } => ErrorKind::Store,
-            Self::NothingReached(_) | Self::OutOfFiles(_) | Self::File { .. } => {
-                ErrorKind::Surroundings
-            }
             Self::Internal(_) => ErrorKind::Internal,
         }
     }
@@ -118,5 +119,27 @@ impl EngineError {
             path: path.to_path_buf(),
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_the_same_fault_whether_the_store_or_a_file_meets_it() {
+        let of_file = EngineError::File {
+            path: PathBuf::from("pages.jsonl"),
+            source: io::ErrorKind::StorageFull.into(),
+        };
+        let of_store = EngineError::Store(StoreError::DiskFull("store: full".to_owned()));
+        for error in [of_file, of_store] {
+            assert_eq!(error.kind(), ErrorKind::Surroundings, "{error}");
+            assert!(error.is_resumable(), "{error}");
+        }
+        let other = EngineError::Store(StoreError::Backend("store: broken".to_owned()));
+        assert_eq!(other.kind(), ErrorKind::Store);
     }
 }

@@ -9,6 +9,9 @@ pub enum StoreError {
     /// Not reachable now; trying again later may help.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// The disk has no room for what was to be written; what is there is whole.
+    #[error("{0}")]
+    DiskFull(String),
     /// The stored form is of another version, or of another product.
     #[error("{0}")]
     Incompatible(String),

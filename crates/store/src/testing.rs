@@ -59,19 +59,28 @@ impl Cluster {
         SHARED.get_or_init(|| Self::start().unwrap_or_else(|error| panic!("{error}")))
     }
 
-    /// Starts a cluster of its own; it ends with the process, or when the value is dropped.
+    /// Starts a cluster of its own with the least memory; it ends with the process, or when the value is dropped.
     ///
     /// # Errors
     ///
     /// Returns why it did not start.
     pub fn start() -> Result<Self, ClusterError> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a cluster as [`Cluster::start`] does, with settings of the server (`name=value`) that go before its own.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it did not start.
+    pub fn start_with(settings: &[&str]) -> Result<Self, ClusterError> {
         let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
         let folder = socket_folder();
         fs::create_dir(&folder)
             .map_err(|error| ClusterError::Io("create a temporary folder", error))?;
         let user = unprivileged_user(&folder);
-        let guarded =
-            prepare_folder(&folder, user).and_then(|()| spawn_guarded(&programs, &folder, user));
+        let guarded = prepare_folder(&folder, user)
+            .and_then(|()| spawn_guarded(&programs, &folder, user, settings));
         let guard = guarded.inspect_err(|_| {
             let _ = fs::remove_dir_all(&folder);
         })?;
@@ -317,6 +326,7 @@ fn spawn_guarded(
     programs: &Programs,
     folder: &Path,
     user: Option<User>,
+    settings: &[&str],
 ) -> Result<Child, ClusterError> {
     let mut shell = command("sh", folder, user);
     shell
@@ -330,7 +340,7 @@ fn spawn_guarded(
     let mut socket_setting = std::ffi::OsString::from("unix_socket_directories=");
     socket_setting.push(folder);
     shell.arg("-c").arg(socket_setting);
-    for setting in [
+    let own = [
         "listen_addresses=",
         "fsync=off",
         "full_page_writes=off",
@@ -339,7 +349,9 @@ fn spawn_guarded(
         "max_wal_size=256MB",
         "jit=off",
         "log_min_messages=error",
-    ] {
+    ];
+    // Of two values of one setting the server takes the last.
+    for setting in own.iter().chain(settings) {
         shell.args(["-c", setting]);
     }
     shell

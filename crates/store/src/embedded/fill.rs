@@ -29,7 +29,7 @@ pub fn create_with_keys(
     create(folder, offered)?;
     let failed = |error| failure(folder, error);
     let database = layout::open_database(folder).map_err(failed)?;
-    let keyspaces = Keyspaces::open(&database).map_err(failed)?;
+    let keyspaces = Keyspaces::open(&database, 1).map_err(failed)?;
     let mut ingestion = keyspaces.keys.start_ingestion().map_err(failed)?;
     for key in keys {
         ingestion

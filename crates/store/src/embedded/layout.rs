@@ -4,12 +4,11 @@ use std::{path::Path, sync::Arc};
 
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
-    compaction::Leveled,
     config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, PinningPolicy},
 };
 use serde::{Deserialize, Serialize};
 
-use super::failure;
+use super::{compaction, failure::failure};
 use crate::{CrawlIdentity, StoreError, stored::FORMAT_VERSION};
 
 pub(super) const META_PROGRESS: &str = "progress";
@@ -25,7 +24,11 @@ const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 
 /// The length of a table on disk, in bytes. The first level holds four of them and is rewritten at every fourth flush,
 /// and what is in memory of a table while it is written grows with it; so the engine's 64 MiB suit neither.
-const TABLE_BYTES: u64 = 8 << 20;
+pub(super) const TABLE_BYTES: u64 = 8 << 20;
+
+/// What all memtables may take before a commit waits for flushes, in bytes: each keyspace's, and one more of each that is
+/// written out.
+pub(super) const BUFFERED_BYTES_MAX: u64 = (2 * (8 + 16 + 8 + 1)) << 20;
 
 /// A block of the queue, in bytes: a read takes a few dozen URLs of one host out of each table.
 const QUEUE_BLOCK_BYTES: u32 = 4 << 10;
@@ -38,8 +41,8 @@ const RUN_BLOCK_BYTES: u32 = 16 << 10;
 const PLAIN_LEVELS: usize = 2;
 
 /// The four keyspaces. Each memtable is written out as a table for the first level, and four of these with all of the
-/// second level, so larger memtables save most of what the engine's worker does, which falls behind else and leaves reads
-/// with many tables to look into.
+/// second level, so larger memtables save most of what [`compaction`] does, which falls behind else and leaves reads with
+/// many tables to look into.
 pub(super) struct Keyspaces {
     pub(super) keys: Keyspace,
     pub(super) queue: Keyspace,
@@ -48,14 +51,25 @@ pub(super) struct Keyspaces {
 }
 
 impl Keyspaces {
-    pub(super) fn open(database: &Database) -> fjall::Result<Self> {
+    /// Opens the keyspaces, or makes them with memtables of their size divided by `shrink`, which is 1 but in tests.
+    pub(super) fn open(database: &Database, shrink: u64) -> fjall::Result<Self> {
+        let text = |memtable_bytes: u64, block_bytes| {
+            move || text_options(memtable_bytes / shrink, block_bytes)
+        };
         Ok(Self {
-            keys: database.keyspace("keys", keys_options)?,
-            queue: database.keyspace("queue", || text_options(16 << 20, QUEUE_BLOCK_BYTES))?,
-            pages: database.keyspace("pages", || text_options(8 << 20, RUN_BLOCK_BYTES))?,
+            keys: database.keyspace("keys", || keys_options((8 << 20) / shrink))?,
+            queue: database.keyspace("queue", text(16 << 20, QUEUE_BLOCK_BYTES))?,
+            pages: database.keyspace("pages", text(8 << 20, RUN_BLOCK_BYTES))?,
             // Every commit writes a whole progress value, and a memtable keeps all of them until it is flushed.
-            meta: database.keyspace("meta", || text_options(1 << 20, RUN_BLOCK_BYTES))?,
+            meta: database.keyspace("meta", text(1 << 20, RUN_BLOCK_BYTES))?,
         })
+    }
+
+    /// Returns all of them.
+    pub(super) fn all(&self) -> Vec<Keyspace> {
+        [&self.keys, &self.queue, &self.pages, &self.meta]
+            .map(Clone::clone)
+            .into()
     }
 }
 
@@ -69,8 +83,8 @@ pub(super) fn open_database(folder: &Path) -> fjall::Result<Database> {
 
 /// Keys are random bytes, which no compression shortens, and are looked up one by one: small blocks, and filters (10
 /// bits a key) and indexes that stay in memory whatever else is read.
-fn keys_options() -> KeyspaceCreateOptions {
-    options(8 << 20)
+fn keys_options(memtable_bytes_max: u64) -> KeyspaceCreateOptions {
+    options(memtable_bytes_max)
         .data_block_size_policy(BlockSizePolicy::all(4 << 10))
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
         .filter_block_pinning_policy(PinningPolicy::all(true))
@@ -88,10 +102,9 @@ fn text_options(memtable_bytes_max: u64, block_bytes: u32) -> KeyspaceCreateOpti
 }
 
 fn options(memtable_bytes_max: u64) -> KeyspaceCreateOptions {
-    let compaction = Leveled::default().with_table_target_size(TABLE_BYTES);
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes_max)
-        .compaction_strategy(Arc::new(compaction))
+        .compaction_strategy(Arc::new(compaction::none()))
 }
 
 #[derive(Serialize, Deserialize)]

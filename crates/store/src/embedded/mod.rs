@@ -9,13 +9,14 @@
 //! and journal. Peak memory 97 MiB. With tables of 64 MiB (the engine's default) and filters not pinned it takes far more.
 
 mod codec;
+mod compaction;
+mod failure;
 #[cfg(feature = "testing")]
 mod fill;
 mod layout;
 
 use std::{
     fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -23,6 +24,8 @@ use std::{
 use fjall::{Database, PersistMode, Readable, Snapshot};
 use types::{Host, KeySeed, QueuePosition, QueuedUrl, UrlKey};
 
+use self::compaction::{Compactor, wait_for_flushes};
+use self::failure::{failure, io_failure};
 #[cfg(feature = "testing")]
 pub use self::fill::create_with_keys;
 use self::layout::{Keyspaces, META_NEXT_SEQUENCE, META_PROGRESS};
@@ -30,8 +33,6 @@ use crate::{
     CommitBatch, CrawlIdentity, OpenedStore, Store, StoreCounters, StoreError, counters::CallTally,
 };
 
-/// The file of the engine whose lock keeps a second process out.
-const LOCK_FILE: &str = "lock";
 /// Keys handed to the callback of [`Store::scan_keys`] at a time.
 const SCAN_KEYS_MAX: usize = 4_096;
 
@@ -40,8 +41,8 @@ const SCAN_KEYS_MAX: usize = 4_096;
 /// # Errors
 ///
 /// [`StoreError::Locked`] when another process (or another part of this one) has it open,
-/// [`StoreError::Incompatible`] when what is there was written by another version, and [`StoreError::Backend`] when
-/// the folder cannot be read or written.
+/// [`StoreError::Incompatible`] when what is there was written by another version, [`StoreError::DiskFull`] when there is
+/// no room for it, and [`StoreError::Backend`] when the folder cannot be read or written.
 pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, StoreError> {
     if !has_entries(folder) {
         create(folder, offered)?;
@@ -58,7 +59,7 @@ pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, Store
             folder.display()
         )));
     }
-    let keyspaces = Keyspaces::open(&database).map_err(failed)?;
+    let keyspaces = Keyspaces::open(&database, 1).map_err(failed)?;
     let identity = layout::identity(&database, &keyspaces, folder, offered)?;
     let progress = keyspaces
         .meta
@@ -73,7 +74,10 @@ pub fn open(folder: &Path, offered: &CrawlIdentity) -> Result<OpenedStore, Store
                 StoreError::Corrupt(format!("{}: the next sequence number", folder.display()))
             })?,
     };
+    let compactor = Compactor::start(folder, &database, keyspaces.all(), layout::TABLE_BYTES)
+        .map_err(|error| io_failure("cannot start a thread to compact in", &error))?;
     let store = EmbeddedStore {
+        compactor,
         folder: folder.to_owned(),
         key_seed: KeySeed::new(identity.key_seed),
         database,
@@ -104,16 +108,14 @@ fn create(folder: &Path, offered: &CrawlIdentity) -> Result<(), StoreError> {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let staged = folder.with_file_name(name);
-    let io = |error: std::io::Error| {
-        StoreError::Backend(format!("cannot create {}: {error}", folder.display()))
-    };
+    let io = |error| io_failure(&format!("cannot create {}", folder.display()), &error);
     if staged.exists() {
         fs::remove_dir_all(&staged).map_err(io)?;
     }
     fs::create_dir_all(&staged).map_err(io)?;
     let failed = |error| failure(folder, error);
     let database = layout::open_database(&staged).map_err(failed)?;
-    let keyspaces = Keyspaces::open(&database).map_err(failed)?;
+    let keyspaces = Keyspaces::open(&database, 1).map_err(failed)?;
     layout::identity(&database, &keyspaces, folder, offered)?;
     database.persist(PersistMode::SyncAll).map_err(failed)?;
     drop((keyspaces, database));
@@ -122,6 +124,8 @@ fn create(folder: &Path, offered: &CrawlIdentity) -> Result<(), StoreError> {
 }
 
 struct EmbeddedStore {
+    /// Ends before the engine does.
+    compactor: Compactor,
     folder: PathBuf,
     key_seed: KeySeed,
     database: Database,
@@ -203,6 +207,7 @@ impl Store for EmbeddedStore {
     }
 
     fn commit(&self, batch: &CommitBatch<'_>) -> Result<(), StoreError> {
+        self.compactor.check()?;
         let mut next_sequence = self
             .next_sequence
             .lock()
@@ -242,6 +247,7 @@ impl Store for EmbeddedStore {
             .map_err(|error| self.failed(error))?;
         *next_sequence = sequence;
         self.tally.committed();
+        wait_for_flushes(&self.database, layout::BUFFERED_BYTES_MAX);
         Ok(())
     }
 
@@ -351,48 +357,4 @@ fn url_key(bytes: &[u8]) -> Result<UrlKey, StoreError> {
         .map_err(|_| {
             StoreError::Corrupt(format!("a URL key of {} bytes, 16 are right", bytes.len()))
         })
-}
-
-fn failure(folder: &Path, error: fjall::Error) -> StoreError {
-    if let fjall::Error::Io(cause) = &error
-        && cause.kind() == ErrorKind::NotFound
-        && let Some(failure) = missing(folder)
-    {
-        return failure;
-    }
-    let folder = folder.display();
-    match error {
-        fjall::Error::Locked => StoreError::Locked(folder.to_string()),
-        fjall::Error::InvalidVersion(_) => StoreError::Incompatible(format!(
-            "{folder} was written by another version of the embedded engine"
-        )),
-        fjall::Error::JournalRecovery(_)
-        | fjall::Error::Decompress(_)
-        | fjall::Error::InvalidTrailer
-        | fjall::Error::InvalidTag(_)
-        | fjall::Error::Unrecoverable => StoreError::Corrupt(format!("{folder}: {error:?}")),
-        fjall::Error::Io(error) => StoreError::Backend(format!("{folder}: {error}")),
-        other => StoreError::Backend(format!("{folder}: {other:?}")),
-    }
-}
-
-/// Says what is missing of a store whose folder is there. The engine makes its lock file only with the store; the file
-/// holds nothing, so that alone is no damage.
-fn missing(folder: &Path) -> Option<StoreError> {
-    if !has_entries(folder) {
-        return None;
-    }
-    let lock = folder.join(LOCK_FILE);
-    Some(if lock.exists() {
-        StoreError::Corrupt(format!(
-            "{}: a file of the store is missing",
-            folder.display()
-        ))
-    } else {
-        StoreError::Backend(format!(
-            "{} is missing; it only keeps a second process out: make an empty file of this name, unless another process \
-             has the crawl",
-            lock.display()
-        ))
-    })
 }

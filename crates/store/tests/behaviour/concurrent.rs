@@ -1,11 +1,13 @@
 //! Several threads on one store.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Barrier,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
 };
 
-use store::CommitBatch;
 use types::{Host, QueuePosition};
 
 use crate::place::{Place, commit, finished, hosts, keys, note, notes_of, pages, sorted_keys};
@@ -13,31 +15,28 @@ use crate::place::{Place, commit, finished, hosts, keys, note, notes_of, pages, 
 pub(crate) fn commits_and_confirms_do_not_disturb_each_other(place: &Place) {
     const BATCHES: u64 = 60;
     const BATCH: u64 = 50;
+    const ROUNDS: usize = 60;
     let store = place.open();
     let committed = AtomicU64::new(0);
+    let commit_batch = |batch: u64| {
+        let notes = notes_of("http://a.example", batch * BATCH, BATCH);
+        let done: Vec<_> = notes[..10].iter().map(finished).collect();
+        commit(&*store, &notes, &done);
+        committed.store((batch + 1) * BATCH, Ordering::SeqCst);
+    };
+    commit_batch(0);
+    let begun = Barrier::new(3);
     thread::scope(|scope| {
         scope.spawn(|| {
-            for batch in 0..BATCHES {
-                let notes = notes_of("http://a.example", batch * BATCH, BATCH);
-                let done: Vec<_> = notes[..10].iter().map(finished).collect();
-                store
-                    .commit(&CommitBatch {
-                        notes: &notes,
-                        finished: &done,
-                        progress: b"p",
-                    })
-                    .unwrap();
-                committed.store((batch + 1) * BATCH, Ordering::SeqCst);
-            }
+            begun.wait();
+            (1..BATCHES).for_each(commit_batch);
         });
         scope.spawn(|| {
-            while committed.load(Ordering::SeqCst) < BATCHES * BATCH {
+            begun.wait();
+            for _ in 0..ROUNDS {
                 let known = committed.load(Ordering::SeqCst);
-                let asked = notes_of(
-                    "http://a.example",
-                    known.saturating_sub(500),
-                    known.min(500),
-                );
+                let count = known.min(500);
+                let asked = notes_of("http://a.example", known - count, count);
                 let answers = store.confirm(&sorted_keys(&asked)).unwrap();
                 assert!(
                     answers.iter().all(|present| *present),
@@ -54,7 +53,8 @@ pub(crate) fn commits_and_confirms_do_not_disturb_each_other(place: &Place) {
         });
         scope.spawn(|| {
             let host = Host::new("http://a.example");
-            while committed.load(Ordering::SeqCst) < BATCHES * BATCH {
+            begun.wait();
+            for _ in 0..ROUNDS {
                 let known = committed.load(Ordering::SeqCst) / BATCH;
                 let read = store
                     .read_queue(&host, QueuePosition::default(), 100_000)
