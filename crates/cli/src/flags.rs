@@ -20,8 +20,8 @@ use crate::{
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Exit codes: 0 done or limit reached, 1 internal fault, 2 usage, 3 configuration, 4 store, \
-                        5 stopped early and resumable."
+    after_help = "Exit codes: 0 done or limit reached, 1 internal fault, 2 usage, 3 configuration, 4 store or a \
+                        damaged file, 5 stopped early and resumable."
 )]
 pub(crate) struct Cli {
     /// What to do.

@@ -1,4 +1,4 @@
-//! A test of what a terminal shows of the live block and of the lines that are beside beside it.
+//! A test of what a terminal shows of the live block and of the lines that are beside it.
 
 use std::{
     io,

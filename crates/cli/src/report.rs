@@ -8,8 +8,8 @@ use crate::{
     clean::clean,
     rows::{NAME_CHARS, Page},
     unit::{
-        estimate_text, grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent,
-        slices_text,
+        counted, estimate_text, grouped, human_byte_rate, human_bytes, human_duration, human_rate,
+        percent,
     },
 };
 
@@ -162,7 +162,7 @@ pub(crate) fn filter_head(page: &mut Page, filter: &FilterReport) -> bool {
     if filter.is_exact {
         page.row_with("form", "exact set", "no false positives");
     } else {
-        page.row_with("form", &slices_text(filter.slices), growth(filter));
+        page.row_with("form", &counted(filter.slices, "slice"), growth(filter));
     }
     page.count("URLs in it", filter.items);
     true

@@ -180,12 +180,12 @@ pub(crate) fn estimate_text(estimate: f64) -> String {
     }
 }
 
-/// Writes a number of slices of a filter: `1 slice`, `3 slices`.
-pub(crate) fn slices_text(count: u64) -> String {
+/// Writes a number of things, by the word for one: `1 slice`, `3 slices`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
     if count == 1 {
-        "1 slice".to_owned()
+        format!("1 {one}")
     } else {
-        format!("{} slices", grouped(count))
+        format!("{} {one}s", grouped(count))
     }
 }
 
@@ -413,8 +413,8 @@ mod tests {
         assert_eq!(estimate_text(0.0), "0");
         assert_eq!(estimate_text(1.26), "1.3");
         assert_eq!(estimate_text(1_234.6), "1,235");
-        assert_eq!(slices_text(1), "1 slice");
-        assert_eq!(slices_text(3), "3 slices");
+        assert_eq!(counted(1, "slice"), "1 slice");
+        assert_eq!(counted(3_000, "slice"), "3,000 slices");
         assert_eq!(human_bytes(0), "0 B");
         assert_eq!(human_bytes(1_536), "1.5 KiB");
         assert_eq!(human_bytes(1_023 << 20), "1.0 GiB");

@@ -13,9 +13,7 @@ use std::{
 };
 
 use support::{Run, command, folder, run};
-
-/// The grace in which a stopped crawl must have ended.
-const STOP_SECONDS_MAX: u64 = 10;
+use tempfile::TempDir;
 
 fn spawn(folder: &Path, arguments: &[&str]) -> Child {
     command(folder, arguments)
@@ -84,45 +82,60 @@ fn the_report_as_json_is_all_that_stdout_carries() {
     assert_eq!(report["identity_holds"], true);
 }
 
-#[test]
-fn a_stopped_demo_resumes_and_a_finished_one_says_so() {
-    let folder = folder();
-    let arguments = [
+/// The words of a demo into `data`, a few pages at a time.
+fn slow_demo(pages: &str) -> [&str; 8] {
+    [
         "demo",
         "--pages",
-        "3000",
+        pages,
         "--data",
         "data",
         "--json",
         "--concurrency",
         "2",
-    ];
-    let child = spawn(folder.path(), &arguments);
-    let pages = folder.path().join("data/pages.jsonl");
-    wait_until("the first pages", || {
-        fs::metadata(&pages).is_ok_and(|file| file.len() > 0)
-    });
-    let asked = Instant::now();
-    signal(&child, "TERM");
-    let stopped = Run::from(child.wait_with_output().expect("it ends"));
-    assert!(
-        asked.elapsed() < Duration::from_secs(STOP_SECONDS_MAX),
-        "{:?}",
-        asked.elapsed()
-    );
+    ]
+}
+
+/// Starts a demo and stops it when it has fetched some pages. A demo serves itself, so nobody can hold it up: where it was
+/// over before, a larger one is begun.
+fn stopped_demo() -> (TempDir, u64, Run) {
+    let mut page_count = 3_000;
+    loop {
+        let folder = folder();
+        let child = spawn(folder.path(), &slow_demo(&page_count.to_string()));
+        let pages = folder.path().join("data/pages.jsonl");
+        wait_until("the first pages", || {
+            fs::metadata(&pages).is_ok_and(|file| file.len() > 0)
+        });
+        signal(&child, "TERM");
+        let run = Run::from(child.wait_with_output().expect("it ends"));
+        if run.code != Some(0) {
+            return (folder, page_count, run);
+        }
+        page_count *= 4;
+    }
+}
+
+#[test]
+fn a_stopped_demo_resumes_and_a_finished_one_says_so() {
+    let (folder, page_count, stopped) = stopped_demo();
     assert_eq!(stopped.code, Some(5), "{stopped:?}");
     assert_eq!(report_of(&stopped)["outcome"], "stopped");
 
-    let resumed = run(folder.path(), &arguments);
+    let page_words = page_count.to_string();
+    let resumed = run(folder.path(), &slow_demo(&page_words));
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = report_of(&resumed);
     assert_eq!(
         (&report["outcome"], &report["pages"]),
-        (&"finished".into(), &3_000.into())
+        (&"finished".into(), &page_count.into())
     );
-    assert!(report["pages_this_run"].as_u64() < Some(3_000), "{report}");
+    assert!(
+        report["pages_this_run"].as_u64() < Some(page_count),
+        "{report}"
+    );
 
-    let again = run(folder.path(), &arguments);
+    let again = run(folder.path(), &slow_demo(&page_words));
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(report_of(&again)["outcome"], "already-finished");
 }
@@ -172,11 +185,10 @@ fn ctrl_c_ends_a_crawl_that_is_still_being_opened() {
             .any(|line| line.expect("UTF-8").contains("Ctrl-C again ends at once")),
         "the first is answered"
     );
-    let asked = Instant::now();
     signal(&child, "INT");
-    let status = child.wait().expect("it ends");
-    assert!(asked.elapsed() < Duration::from_secs(2), "{asked:?}");
-    assert_eq!(status.code(), Some(5));
+    // A crawl that gave up on its database would say so, and end with another code.
+    assert_eq!(lines.next().transpose().expect("UTF-8"), None);
+    assert_eq!(child.wait().expect("it ends").code(), Some(5));
     drop(connection);
 }
 
@@ -353,23 +365,26 @@ fn what_a_demo_archived_is_crawled_again_from_its_files() {
 #[test]
 fn a_crawl_says_why_it_waits_for_a_host_that_is_down() {
     let folder = folder();
-    // Nobody listens at a port that was free a moment ago.
+    // Nobody speaks TLS at a port whose connections are closed at once.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    drop(listener);
-    let arguments = [
-        "crawl",
-        &url,
-        "--allow-private-addresses",
-        "--max-time",
-        "1s",
-    ];
-    let run = run(folder.path(), &arguments);
-    assert_eq!(run.code, Some(0), "{run:?}");
+    let url = format!("https://{}/", listener.local_addr().expect("an address"));
+    thread::spawn(move || listener.incoming().for_each(drop));
+    let mut child = spawn(folder.path(), &["crawl", &url, "--allow-private-addresses"]);
     let told = format!(
         "warning: {} cannot be reached (connect: ",
         url.trim_end_matches('/')
     );
-    assert_eq!(run.stderr.matches(&told).count(), 1, "{run:?}");
-    assert!(run.stderr.contains("it is tried again in 5s"), "{run:?}");
+    let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut lines = lines.map(|line| line.expect("UTF-8"));
+    let warning = lines.find(|line| line.starts_with(&told));
+    assert!(
+        warning.is_some_and(|line| line.contains("it is tried again in 5s")),
+        "it is told before the end"
+    );
+    signal(&child, "INT");
+    assert!(
+        !lines.any(|line| line.starts_with(&told)),
+        "it is told once"
+    );
+    assert_eq!(child.wait().expect("it ends").code(), Some(5));
 }

@@ -183,7 +183,7 @@ impl Default for CrawlConfig {
             cache_bytes: 64_000_000,
             keeps_cache: false,
             active_hosts_max: 2_000,
-            idle_hosts_max: 100_000,
+            idle_hosts_max: 50_000,
             rules_bytes_max: 64 << 20,
             huge_pages: true,
             checkpoint_interval: Duration::from_mins(1),

@@ -255,6 +255,7 @@ fn parse_stage(
         seen: Arc::clone(seen),
         key_seed,
         decoded_bytes_max: config.fetch.decoded_bytes_max,
+        redirect_bytes_max: config.canonical.url_bytes_max,
         product_token: config.product_token().to_owned(),
         obey_nofollow: config.nofollow,
         archivist: config

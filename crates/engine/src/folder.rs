@@ -67,6 +67,11 @@ impl From<&CanonicalOptions> for CanonicalRules {
 impl Folder {
     /// Makes the folder if need be, and locks it for this process.
     pub(crate) fn open(path: &Path) -> Result<Self, EngineError> {
+        Self::open_pausing(path, || thread::sleep(LOCK_PAUSE))
+    }
+
+    /// Opens as [`Folder::open`] does, with `pause` between two tries.
+    fn open_pausing(path: &Path, mut pause: impl FnMut()) -> Result<Self, EngineError> {
         fs::create_dir_all(path).map_err(|error| EngineError::Folder {
             path: path.to_path_buf(),
             source: error,
@@ -89,7 +94,7 @@ impl Folder {
                         lock,
                     });
                 }
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => pause(),
                 Err(TryLockError::Error(error)) => {
                     return Err(EngineError::file(&lock_path)(error));
                 }
@@ -272,12 +277,17 @@ mod tests {
         drop(first);
         let looking = File::open(place.path().join(LOCK_FILE)).unwrap();
         looking.try_lock_shared().unwrap();
-        let end = thread::spawn(move || {
-            thread::sleep(LOCK_PAUSE * 3);
-            drop(looking);
+        let mut looking = Some(looking);
+        let mut pause_count = 0;
+        let opened = Folder::open_pausing(place.path(), || {
+            pause_count += 1;
+            if pause_count == 3 {
+                drop(looking.take());
+            }
         });
-        assert!(Folder::open(place.path()).is_ok());
-        end.join().unwrap();
+        assert!(opened.is_ok());
+        assert_eq!(pause_count, 3);
+        drop(opened);
         assert!(!is_locked(place.path()).unwrap());
     }
 

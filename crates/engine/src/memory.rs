@@ -36,7 +36,7 @@ const NAME_BYTES: u64 = 200;
 /// The fewest hosts with a window that leave a choice to a polite crawl.
 const ACTIVE_HOSTS_MIN: u64 = 64;
 /// Hosts without work that are remembered, the memory of the robots.txt rules of all hosts, and names, at the least.
-const IDLE_HOSTS_MIN: u64 = 10_000;
+const IDLE_HOSTS_MIN: u64 = 5_000;
 const RULES_BYTES_MIN: u64 = 4 * MIB;
 const NAMES_MIN: u64 = 5_000;
 
@@ -396,7 +396,9 @@ impl<'a> Sizing<'a> {
             CrawlConfig::WINDOW_URLS_MAX,
             self.config.canonical.url_bytes_max,
         );
-        let hosts = sizes.active_hosts.saturating_add(sizes.idle_hosts);
+        // Twice as many idle ones if their pauses still run.
+        let idle_hosts = sizes.idle_hosts.saturating_mul(2);
+        let hosts = sizes.active_hosts.saturating_add(idle_hosts);
         (sizes.active_hosts.saturating_mul(window_bytes as u64))
             .saturating_add(hosts.saturating_mul(HOST_BYTES))
             .saturating_add(sizes.rules_bytes)
@@ -428,11 +430,14 @@ impl<'a> Sizing<'a> {
             .saturating_add(small_pages.saturating_mul(small.max(waiting)))
     }
 
-    /// The links of one page, each as long as it may be; they share the referrer.
+    /// The links of one page, whose URLs come to as much as they may together; they share the referrer.
     fn links_bytes(&self) -> u64 {
         let url_bytes = self.config.canonical.url_bytes_max as u64;
-        (self.config.outlinks_max as u64)
-            .saturating_mul(url_bytes.saturating_add(LINK_BYTES))
+        let links = self.config.outlinks_max as u64;
+        let together_bytes = parser::outlink_bytes_max(self.config.outlinks_max) as u64;
+        (links.saturating_mul(url_bytes))
+            .min(together_bytes)
+            .saturating_add(links.saturating_mul(LINK_BYTES))
             .saturating_add(url_bytes)
     }
 }

@@ -1,7 +1,7 @@
 //! The parse stage: plain threads that turn outcomes into settlements. Whatever is hot about a link happens here:
 //! decoding, parsing, canonicalization and the seen test, a page at a time.
 
-use std::{borrow::Cow, sync::Arc, thread, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use crossbeam_channel::{Receiver, Sender};
 use frontier::{Admission, PageToken, RobotsAnswer, Scope, SeenTest};
@@ -24,9 +24,6 @@ use crate::{
     room::{Backlog, LargePage, LargePages, link_bytes},
 };
 
-/// How often a thread that waits for commits looks again.
-const ROOM_INTERVAL: Duration = Duration::from_millis(2);
-
 /// What every parse thread shares.
 pub(crate) struct ParseStage {
     pub(crate) parser: Parser,
@@ -35,6 +32,8 @@ pub(crate) struct ParseStage {
     pub(crate) seen: Arc<SeenTest>,
     pub(crate) key_seed: KeySeed,
     pub(crate) decoded_bytes_max: usize,
+    /// What a page's record keeps of the target of a redirect.
+    pub(crate) redirect_bytes_max: usize,
     pub(crate) product_token: String,
     pub(crate) obey_nofollow: bool,
     pub(crate) archivist: Option<Archivist>,
@@ -84,9 +83,7 @@ impl ParseStage {
 
     /// Waits until what was made before is written, as far as the memory for it asks for that.
     fn wait_for_room(&self) {
-        while self.backlog.is_full() && !self.live.is_halted() {
-            thread::sleep(ROOM_INTERVAL);
-        }
+        self.backlog.wait_for_room(|| self.live.is_halted());
     }
 
     /// Settles a page; `None` when the next stage is gone.
@@ -158,7 +155,8 @@ impl ParseStage {
     ) -> Vec<Candidate> {
         let response = &answer.response;
         if let Some(location) = &answer.location {
-            record.redirect = Some(location.clone());
+            let end = location.floor_char_boundary(self.redirect_bytes_max);
+            record.redirect = Some(location[..end].to_owned());
             record.outlink_count = 1;
             return self
                 .redirect_target(queued, location, tally)

@@ -4,9 +4,10 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use types::CanonicalUrl;
@@ -22,6 +23,9 @@ pub(crate) fn link_bytes(url: &CanonicalUrl, referrer: Option<&Arc<str>>) -> u64
     LINK_BYTES + text_bytes as u64
 }
 
+/// How often a thread that waits for commits looks whether the crawl is over, of which nobody tells it.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// What the parse threads made and no commit wrote yet, in bytes: records for the archive and links.
 ///
 /// A thread looks before it takes a page, and not again, so each can exceed the bound by one page. Whatever is counted here
@@ -32,6 +36,9 @@ pub(crate) struct Backlog {
     archive_bytes: AtomicU64,
     /// Of links that were neither refused nor known in memory.
     link_bytes: AtomicU64,
+    /// Held between a look at the bytes and the wait for fewer, so that no wake-up falls between the two.
+    waiting: Mutex<()>,
+    shrunk: Condvar,
 }
 
 impl Backlog {
@@ -41,6 +48,8 @@ impl Backlog {
             bytes_max,
             archive_bytes: AtomicU64::new(0),
             link_bytes: AtomicU64::new(0),
+            waiting: Mutex::new(()),
+            shrunk: Condvar::new(),
         }
     }
 
@@ -61,10 +70,31 @@ impl Backlog {
     /// Gives back what was counted of links that are settled.
     pub(crate) fn settle_links(&self, bytes: u64) {
         self.link_bytes.fetch_sub(bytes, Relaxed);
+        self.wake();
+    }
+
+    /// Returns once more may be made, or soon after `is_over`.
+    pub(crate) fn wait_for_room(&self, is_over: impl Fn() -> bool) {
+        let mut waiting = self.lock();
+        while self.is_full() && !is_over() {
+            (waiting, _) = self
+                .shrunk
+                .wait_timeout(waiting, LOOK_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn wake(&self) {
+        drop(self.lock());
+        self.shrunk.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether no more should be made now.
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         let archive_bytes = self.archive_bytes.load(Relaxed);
         archive_bytes.saturating_add(self.link_bytes.load(Relaxed)) >= self.bytes_max
     }
@@ -89,6 +119,7 @@ impl Drop for HeldBytes {
     fn drop(&mut self) {
         let bytes = self.bytes.len() as u64;
         self.backlog.archive_bytes.fetch_sub(bytes, Relaxed);
+        self.backlog.wake();
     }
 }
 
@@ -112,7 +143,8 @@ impl LargePages {
         }
     }
 
-    /// Returns once there is a place. Whoever has one only computes, so the wait is short.
+    /// Returns once there is a place. Whoever has one only computes and waits for nobody, so there will be one; a page at
+    /// the caps keeps it for as long as its decoding and parsing, or its compression, takes.
     pub(crate) fn enter(&self) -> LargePage<'_> {
         let free_count = self
             .free_count
@@ -140,7 +172,7 @@ impl Drop for LargePage<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{sync::atomic::AtomicBool, thread};
 
     use types::Canonicalizer;
 
@@ -161,6 +193,25 @@ mod tests {
         assert!(backlog.is_full());
         drop(held);
         assert!(!backlog.is_full(), "the records were written");
+    }
+
+    #[test]
+    fn a_thread_waits_until_something_is_written_or_all_is_over() {
+        let backlog = Arc::new(Backlog::new(2));
+        let held = backlog.hold(vec![0; 1]);
+        backlog.add_links(2);
+        backlog.wait_for_room(|| true);
+        let (is_settled, is_written) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                backlog.wait_for_room(|| false);
+                assert!(is_settled.load(Relaxed) && is_written.load(Relaxed));
+            });
+            is_settled.store(true, Relaxed);
+            backlog.settle_links(1);
+            is_written.store(true, Relaxed);
+            drop(held);
+        });
     }
 
     #[test]

@@ -274,8 +274,8 @@ impl Run {
         Ok(self.report(outcome, saved))
     }
 
-    /// Returns the hosts that wait at the end: those of the owner, unless it ended before the last commits; then those of the
-    /// store, if it answers.
+    /// Returns the hosts that wait at the end: those of the owner, unless its count of URLs says that it ended before the last
+    /// commits; then those of the store, if it answers.
     fn waiting_hosts(&self, ending: &Ending, saved: &SavedProgress) -> WaitingHosts {
         let mut waiting = WaitingHosts::default();
         if ending.waiting.url_count == saved.counts.queued {

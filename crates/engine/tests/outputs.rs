@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap, fs::File, io::BufReader, path::PathBuf, process::Command, sync::Arc,
 };
 
-use replay::{Archive, Server, ServerConfig, Synthetic, SyntheticConfig};
+use replay::{Archive, Server, ServerConfig, SiteAnswer, SiteRequest, Synthetic, SyntheticConfig};
 use support::{Backend, Place, assert_whole, corpora, crawl};
 use types::PageRecord;
 use warc::{Reader, ReaderLimits, payload_digest};
@@ -106,6 +106,33 @@ fn records_match_the_servers_log_and_the_archive() {
     assert!(files.len() > 2, "the files rotate by size");
     assert_places(&place, &records);
     warcio_check(&files);
+}
+
+#[test]
+fn a_record_keeps_of_a_redirect_no_more_than_a_url_may_have() {
+    const URL_BYTES_MAX: usize = 100;
+    // The cut would be within the letter of two bytes; what comes after it decides where the redirect leads.
+    let location = format!("{}\u{e9}/../target", "x".repeat(URL_BYTES_MAX - 1));
+    let redirect = SiteAnswer::redirect(301, &location);
+    let site = move |request: &SiteRequest<'_>| match request.path_and_query {
+        "/" => redirect.clone(),
+        "/target" => SiteAnswer::html("the end"),
+        _ => SiteAnswer::not_found(),
+    };
+    let config = ServerConfig {
+        https: None,
+        ..ServerConfig::default()
+    };
+    let server = Server::start(config, Arc::new(site)).unwrap();
+    let place = Place::new(Backend::Embedded);
+    let mut config = place.config(&server);
+    config.canonical.url_bytes_max = URL_BYTES_MAX;
+    let report = crawl(config, &["http://site.example/"]);
+    let records = place.records();
+    assert_whole(&report, &records);
+    assert_eq!(server.request_count("http://site.example/target"), 1);
+    let kept = records.iter().find_map(|record| record.redirect.as_deref());
+    assert_eq!(kept, Some(&location[..URL_BYTES_MAX - 1]));
 }
 
 #[test]

@@ -27,6 +27,8 @@ struct Shares {
     reserve: Arc<Semaphore>,
     held_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
+    /// Each body that waits has a clone of it.
+    waiting: Arc<()>,
 }
 
 impl BodyBudget {
@@ -41,6 +43,7 @@ impl BodyBudget {
             reserve: Arc::new(Semaphore::new(1)),
             held_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
+            waiting: Arc::new(()),
         }))
     }
 
@@ -57,6 +60,11 @@ impl BodyBudget {
     /// Returns the most bytes beyond the free ones that bodies held at one time.
     pub(crate) fn peak_bytes(&self) -> usize {
         self.0.peak_bytes.load(Relaxed)
+    }
+
+    /// Returns how many bodies wait for memory now.
+    pub(crate) fn waiting_count(&self) -> usize {
+        Arc::strong_count(&self.0.waiting) - 1
     }
 }
 
@@ -94,6 +102,7 @@ impl BodyHold {
             return;
         }
         let needed = steps_of(needed_bytes - has_bytes);
+        let _waiting = Arc::clone(&shares.waiting);
         tokio::select! {
             biased;
             Ok(steps) = Arc::clone(&shares.pool).acquire_many_owned(needed) => self.take_steps(steps),
@@ -113,22 +122,26 @@ impl BodyHold {
             .steps
             .as_ref()
             .map_or(0, OwnedSemaphorePermit::num_permits);
-        if self.reserve.is_some() && needed <= held {
-            self.reserve = None;
+        let mut reserve = None;
+        if needed <= held {
+            reserve = self.reserve.take();
         } else if self.reserve.is_some()
             && let Ok(missing) = u32::try_from(needed - held)
             && let Ok(steps) = Arc::clone(&self.budget.0.pool).try_acquire_many_owned(missing)
         {
             // The reserve is worth more to the next in line than steps are.
             self.take_steps(steps);
-            self.reserve = None;
+            reserve = self.reserve.take();
         }
+        let mut spare = None;
         if let Some(steps) = &mut self.steps
             && self.reserve.is_none()
         {
-            drop(steps.split(held.saturating_sub(needed)));
+            spare = steps.split(held.saturating_sub(needed));
         }
+        // Others may have both only when they are counted no more.
         self.count();
+        drop((reserve, spare));
     }
 
     fn take_steps(&mut self, steps: OwnedSemaphorePermit) {

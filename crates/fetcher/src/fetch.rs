@@ -123,6 +123,12 @@ impl Fetcher {
         self.inner.bodies.peak_bytes()
     }
 
+    /// Returns how many bodies wait for memory now.
+    #[must_use]
+    pub fn bodies_waiting_count(&self) -> usize {
+        self.inner.bodies.waiting_count()
+    }
+
     /// Says which address connections to a host will go to.
     pub async fn resolve(&self, host: &Host) -> Resolution {
         self.inner
@@ -272,7 +278,7 @@ impl Inner {
         let is_our_fault = waited >= KEPT_WAITING_MIN.min(self.config.read_timeout);
         if truncation == Some(Truncation::Disconnect) && is_our_fault {
             return Err(failure(
-                FailureKind::Disconnected,
+                FailureKind::KeptWaiting,
                 "the connection ended while the body waited for memory",
             ));
         }

@@ -8,23 +8,25 @@ use std::time::Duration;
 use fetcher::{FetchConfig, Fetched, Fetcher};
 use support::{Reply, config, expect_failure, expect_response, fetcher, response, serve};
 use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::sleep,
+    task::{JoinHandle, JoinSet, yield_now},
+    time::{self, Instant, sleep},
 };
 use types::FailureKind;
 
 const MB: usize = 1_000_000;
 const BODY_BYTES: usize = 8 * MB;
 const WIRE_BYTES_MAX: usize = 10 * MB;
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
+const TOTAL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A fetcher whose bodies share `bodies_bytes_max`.
-fn within(bodies_bytes_max: usize, read_timeout: Duration) -> Fetcher {
+fn within(bodies_bytes_max: usize) -> Fetcher {
     fetcher(FetchConfig {
         bodies_bytes_max,
         body_free_bytes: 64 << 10,
         wire_bytes_max: WIRE_BYTES_MAX,
-        read_timeout,
-        total_timeout: 2 * read_timeout,
+        read_timeout: READ_TIMEOUT,
+        total_timeout: TOTAL_TIMEOUT,
         ..config()
     })
 }
@@ -37,7 +39,7 @@ async fn large() -> support::Server {
 async fn many_large_bodies_at_once_keep_to_the_bound_and_come_whole() {
     for bodies_bytes_max in [0, 2 * BODY_BYTES] {
         let server = large().await;
-        let fetcher = within(bodies_bytes_max, Duration::from_secs(20));
+        let fetcher = within(bodies_bytes_max);
         let mut running = JoinSet::new();
         for _ in 0..32 {
             let (client, target) = (fetcher.clone(), server.url("/"));
@@ -67,24 +69,40 @@ async fn many_large_bodies_at_once_keep_to_the_bound_and_come_whole() {
 
 /// A fetcher without shared memory, and the one body that has the reserve.
 async fn taken(server: &support::Server) -> (Fetcher, Fetched) {
-    let fetcher = within(0, Duration::from_millis(400));
+    let fetcher = within(0);
     let first = fetcher.fetch(&server.url("/")).await;
     assert!(first.hold.is_some());
     (fetcher, first)
 }
 
-/// Begins a fetch that others can overtake.
-fn begin(fetcher: &Fetcher, server: &support::Server) -> JoinHandle<Fetched> {
-    let (fetcher, target) = (fetcher.clone(), server.url("/"));
-    tokio::spawn(async move { fetcher.fetch(&target).await })
+/// Begins a fetch, and returns when its body waits for memory.
+async fn begin_waiting(fetcher: &Fetcher, server: &support::Server) -> JoinHandle<Fetched> {
+    let (client, target) = (fetcher.clone(), server.url("/"));
+    let waiting = tokio::spawn(async move { client.fetch(&target).await });
+    let begun = Instant::now();
+    while fetcher.bodies_waiting_count() == 0 {
+        assert!(begun.elapsed() < READ_TIMEOUT, "the body does not wait");
+        sleep(Duration::from_millis(1)).await;
+    }
+    waiting
+}
+
+/// Lets so much time pass at once, and all timers that have run out by then take effect.
+async fn pass(duration: Duration) {
+    time::pause();
+    time::advance(duration).await;
+    for _ in 0..100 {
+        yield_now().await;
+    }
+    time::resume();
 }
 
 #[tokio::test]
 async fn a_body_that_waits_for_memory_does_not_time_out() {
     let server = large().await;
     let (fetcher, first) = taken(&server).await;
-    let waiting = begin(&fetcher, &server);
-    sleep(Duration::from_millis(1_500)).await;
+    let waiting = begin_waiting(&fetcher, &server).await;
+    pass(2 * TOTAL_TIMEOUT).await;
     assert!(!waiting.is_finished(), "the memory is taken");
     // A short body needs none of it.
     let short = serve(|_, _| Reply::ok("", "x")).await;
@@ -95,7 +113,7 @@ async fn a_body_that_waits_for_memory_does_not_time_out() {
 }
 
 #[tokio::test]
-async fn a_server_that_closes_on_a_body_that_waited_is_asked_again() {
+async fn a_body_that_was_cut_after_it_waited_is_no_page_but_a_failure() {
     let server = large().await;
     let (fetcher, first) = taken(&server).await;
     let closing = serve(|_, _| {
@@ -104,10 +122,10 @@ async fn a_server_that_closes_on_a_body_that_waited_is_asked_again() {
         Reply::SendAndClose(reply)
     })
     .await;
-    let waiting = begin(&fetcher, &closing);
-    sleep(Duration::from_millis(600)).await;
+    let waiting = begin_waiting(&fetcher, &closing).await;
+    pass(Duration::from_secs(2)).await;
     drop(first);
-    let detail = expect_failure(waiting.await.unwrap(), FailureKind::Disconnected);
+    let detail = expect_failure(waiting.await.unwrap(), FailureKind::KeptWaiting);
     assert!(detail.contains("waited for memory"), "{detail}");
 }
 
@@ -115,10 +133,10 @@ async fn a_server_that_closes_on_a_body_that_waited_is_asked_again() {
 async fn a_fetch_that_is_given_up_gives_its_memory_back() {
     let server = large().await;
     let (fetcher, first) = taken(&server).await;
-    let waiting = begin(&fetcher, &server);
-    sleep(Duration::from_millis(200)).await;
+    let waiting = begin_waiting(&fetcher, &server).await;
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
+    assert_eq!(fetcher.bodies_waiting_count(), 0);
     drop(first);
     let got = expect_response(fetcher.fetch(&server.url("/")).await);
     assert_eq!(got.wire_body.len(), BODY_BYTES);
@@ -133,7 +151,7 @@ async fn reqwest_1416_bodies_cut_by_the_peer_give_their_memory_back() {
         Reply::SendAndClose(reply)
     })
     .await;
-    let fetcher = within(0, Duration::from_millis(400));
+    let fetcher = within(0);
     for _ in 0..200 {
         let got = expect_response(fetcher.fetch(&closing.url("/")).await);
         assert!(got.truncation.is_some());

@@ -41,7 +41,6 @@ struct Totals {
     false_positives: u64,
     store_duplicates: u64,
     tallied: u64,
-    unwritten: u64,
     exact: u64,
     pages: u64,
 }
@@ -88,16 +87,15 @@ fn each_url_is_noted_exactly_once_by_the_store_alone() {
     };
     let (totals, _) = run(&config, 6_000);
     assert_eq!(totals.notes, totals.false_positives);
-    assert!(totals.store_duplicates > 50 && totals.unwritten > 50);
+    assert!(totals.store_duplicates > 50);
 }
 
-/// Makes sure that every path was taken.
+/// Makes sure that every path was taken that does not depend on who came first.
 fn assert_each_answer(totals: &Totals) {
     let answers = [
         ("filter no", totals.notes - totals.false_positives),
         ("false positives", totals.false_positives),
         ("store duplicates", totals.store_duplicates),
-        ("unwritten", totals.unwritten),
     ];
     assert!(
         answers.iter().all(|(_, count)| *count > 50),
@@ -167,7 +165,7 @@ fn parse(
     let mut random = Rng::with_seed(thread);
     for page in 0..PAGES_A_THREAD {
         // All threads move through the URLs together, so that they meet at the same new ones. Every fifth link goes back
-        // to any of those passed, which are written by now, however slow the commits.
+        // to any of those passed, which are written but for the last: channels and commits leave room for few.
         let begin = usize::try_from(page).unwrap() * (urls.len() - 200) / 400;
         let links: Vec<Candidate> = (0..LINKS_A_PAGE)
             .map(|link| match link % 5 {
@@ -256,7 +254,6 @@ fn write(
             );
             totals.pages += 1;
             totals.tallied += tally.total();
-            totals.unwritten += tally.duplicates.unwritten;
             totals.exact += tally.duplicates.exact;
         }
     }

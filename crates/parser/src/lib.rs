@@ -19,4 +19,4 @@ mod source;
 mod tokens;
 mod tree;
 
-pub use page::{Parser, ParserConfig};
+pub use page::{Parser, ParserConfig, outlink_bytes_max};

@@ -15,10 +15,23 @@ use crate::{
     tree::TreeSource,
 };
 
+/// Bytes of URLs that the links of one page may come to, for each link that it may have: several times what links of real
+/// pages take. Without it, short links that are relative to a long URL could make megabytes of every page.
+const URL_BYTES_A_LINK: usize = 512;
+/// The bytes that they may come to however few links are allowed.
+const URL_BYTES: usize = 1 << 20;
+
+/// Returns how many bytes the URLs of one page's links come to at most, where `outlinks_max` of them are taken.
+#[must_use]
+pub const fn outlink_bytes_max(outlinks_max: usize) -> usize {
+    let bytes = outlinks_max.saturating_mul(URL_BYTES_A_LINK);
+    if bytes < URL_BYTES { URL_BYTES } else { bytes }
+}
+
 /// What a parser looks for, and how much of it it takes.
 #[derive(Clone, Debug)]
 pub struct ParserConfig {
-    /// Links taken from one page; the rest is counted.
+    /// Links taken from one page, as far as their URLs come to no more than [`outlink_bytes_max`]; the rest is counted.
     pub outlinks_max: usize,
     /// Elements open at once. A page nested deeper is read without a tree: by its tags alone, in their order.
     pub nesting_max: usize,
@@ -107,12 +120,23 @@ impl Parser {
             kind: link.kind,
             is_nofollow: link.is_nofollow,
         };
+        let link_count = raw.links.len();
+        let mut bytes_left = outlink_bytes_max(self.config.outlinks_max);
+        let fits = |link: &Outlink| {
+            let bytes = link.target.as_ref().map_or(0, |url| url.as_str().len());
+            let left = bytes_left.checked_sub(bytes);
+            bytes_left = left.unwrap_or(0);
+            left.is_some()
+        };
+        let links = raw.links.into_iter().map(resolve);
+        let outlinks: Vec<Outlink> = links.take_while(fits).collect();
+        let beyond_count = (link_count - outlinks.len()) as u64;
         ParsedPage {
             title: raw.title,
             charset: encoding.name(),
             directives: directives::union(of_headers, raw.directives),
-            outlinks: raw.links.into_iter().map(resolve).collect(),
-            outlinks_dropped_count: raw.links_dropped_count,
+            outlinks,
+            outlinks_dropped_count: raw.links_dropped_count + beyond_count,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
-use parser::{Parser, ParserConfig};
+use parser::{Parser, ParserConfig, outlink_bytes_max};
 use types::{CanonicalUrl, Canonicalizer, Headers, LinkKind, ParsedPage};
 
 const BASE: &str = "http://example.org/dir/page?x=1";
@@ -243,5 +243,29 @@ fn links_beyond_the_limit_are_counted() {
             (page.outlinks.len(), page.outlinks_dropped_count),
             (100, 150)
         );
+    }
+}
+
+/// All links lead to URLs of 16 KB, made of a long `base`; two thirds of them may be kept.
+#[test]
+fn links_whose_urls_are_too_long_together_are_counted() {
+    let base = format!("http://example.org/{}/", "d".repeat(16_000));
+    let html = format!("<html><base href={base}>{}", "<a href=x>".repeat(100));
+    let canonicalizer = Canonicalizer::new(types::CanonicalOptions {
+        url_bytes_max: 20_000,
+        ..types::CanonicalOptions::default()
+    });
+    let url = canonicalizer.canonicalize(BASE).unwrap();
+    let kept = outlink_bytes_max(100) / (base.len() + 1);
+    for nesting_max in [512, 0] {
+        let parser = Parser::new(ParserConfig {
+            outlinks_max: 100,
+            nesting_max,
+            product_token: "bloomcrawl".to_owned(),
+            canonicalizer: canonicalizer.clone(),
+        });
+        let page = parser.parse(&url, &Headers::default(), html.as_bytes());
+        assert_eq!(page.outlinks.len(), kept);
+        assert_eq!(page.outlinks_dropped_count, 100 - kept as u64);
     }
 }

@@ -191,6 +191,8 @@ pub enum FailureKind {
     Internal,
     /// The system lets this process open no more files: our fault, not the host's.
     OutOfFiles,
+    /// The connection ended while the body waited for room in our memory: our fault, not the host's.
+    KeptWaiting,
 }
 
 /// What a failure says about trying again.
@@ -200,6 +202,8 @@ pub enum RetryClass {
     Never,
     /// Worth another try after a backoff.
     Backoff,
+    /// As [`Self::Backoff`], but the try that failed does not count, since the fault was ours.
+    Uncounted,
 }
 
 impl FailureKind {
@@ -225,6 +229,7 @@ impl FailureKind {
             | Self::HostGivenUp
             | Self::Internal
             | Self::OutOfFiles => RetryClass::Never,
+            Self::KeptWaiting => RetryClass::Uncounted,
         }
     }
 
@@ -250,6 +255,7 @@ impl FailureKind {
             Self::HostGivenUp => "host-given-up",
             Self::Internal => "internal",
             Self::OutOfFiles => "out-of-files",
+            Self::KeptWaiting => "kept-waiting",
         }
     }
 }
@@ -277,6 +283,9 @@ mod tests {
             FailureKind::RobotsDisallowed,
             FailureKind::RobotsUnreachable,
             FailureKind::HostGivenUp,
+            FailureKind::Internal,
+            FailureKind::OutOfFiles,
+            FailureKind::KeptWaiting,
         ] {
             let stored = serde_json::to_string(&kind).expect("a kind serializes");
             assert_eq!(stored, format!("{:?}", kind.name()));

@@ -14,9 +14,9 @@ pub struct ParsedPage {
     pub charset: &'static str,
     /// What the page asks crawlers not to do.
     pub directives: Directives,
-    /// Links in document order, duplicates kept, at most the limit.
+    /// Links in document order, duplicates kept, within the limits of number and bytes.
     pub outlinks: Vec<Outlink>,
-    /// Links beyond the limit that were left out.
+    /// Links beyond a limit that were left out.
     pub outlinks_dropped_count: u64,
 }
 
@@ -122,7 +122,7 @@ pub struct PageRecord {
     /// The page's title.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
-    /// Where a redirect pointed, as the server wrote it.
+    /// Where a redirect pointed, as the server wrote it; at most as long as a URL of the crawl.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub redirect: Option<String>,
     /// Links extracted, duplicates included.

@@ -9,7 +9,7 @@ use crate::{
     printer::Printer,
     seeds,
     settings::{Effective, Source},
-    unit::grouped,
+    unit::counted,
 };
 
 /// Runs the command.
@@ -25,14 +25,14 @@ pub(super) fn run(command: &CrawlCommand) -> Result<Exit, Failure> {
     let config = effective.settings.crawl_config()?;
     let canonicalizer = Canonicalizer::new(config.canonical.clone());
     let seeds = seeds::read_all(&command.seeds, &canonicalizer, &printer)?;
-    printer.message(&format!(
+    let headline = format!(
         "crawling from {} into {}",
-        count(seeds.urls.len()),
+        counted(seeds.urls.len() as u64, "seed"),
         config.data.display()
-    ));
+    );
 
     // Ctrl-C is not handled before the seeds are read: it shall end a run that waits for stdin.
-    let crawl = drive::start(config, seeds.urls, &printer)?;
+    let crawl = drive::start(config, seeds.urls, &headline, &printer)?;
     let report = drive::to_end(&crawl, &printer)?;
     drive::print_report(&report, effective.settings.is_json, &printer)?;
     if !report.identity_holds {
@@ -50,15 +50,5 @@ fn print_settings(effective: &Effective, printer: &Printer) {
         if *source != Source::Default {
             printer.detail(&format!("{} = {value} ({source})", setting.name));
         }
-    }
-}
-
-fn count(seed_count: usize) -> String {
-    match seed_count {
-        1 => "1 seed".to_owned(),
-        count => format!(
-            "{} seeds",
-            grouped(u64::try_from(count).unwrap_or(u64::MAX))
-        ),
     }
 }

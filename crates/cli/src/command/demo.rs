@@ -71,13 +71,13 @@ pub(super) fn run(command: &DemoCommand) -> Result<Exit, Failure> {
                 format!("the generated site has no start: {rejection}"),
             )
         })?;
-    printer.message(&format!(
+    let headline = format!(
         "crawling a generated site of {} pages at {}",
         grouped(command.pages),
         server.http_address()
-    ));
+    );
 
-    let crawl = drive::start(config, vec![seed], &printer)?;
+    let crawl = drive::start(config, vec![seed], &headline, &printer)?;
     let report = drive::to_end(&crawl, &printer)?;
     drive::print_report(&report, effective.settings.is_json, &printer)?;
     if temporary.is_some() && !effective.settings.is_json && printer.verbosity > Verbosity::Quiet {

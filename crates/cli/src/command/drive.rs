@@ -63,7 +63,7 @@ pub(super) fn stop_requests() -> Result<u32, Failure> {
     Ok(STOP_REQUESTS.load(Ordering::SeqCst))
 }
 
-/// Starts a crawl, obeying Ctrl-C meanwhile: to open a large or a remote store takes time. The first Ctrl-C is kept for
+/// Starts a crawl under a headline, obeying Ctrl-C meanwhile: to open a large or a remote store takes time. The first Ctrl-C is kept for
 /// [`to_end`]; the second ends the process, since nothing was begun that would have to be finished.
 ///
 /// # Errors
@@ -72,10 +72,12 @@ pub(super) fn stop_requests() -> Result<u32, Failure> {
 pub(super) fn start(
     config: CrawlConfig,
     seeds: Vec<CanonicalUrl>,
+    headline: &str,
     printer: &Printer,
 ) -> Result<Crawl, Failure> {
     stop_requests()?;
     let plan = MemoryPlan::new(&config).map_err(EngineError::from)?;
+    printer.message(headline);
     print_memory(&plan, printer);
     let data = config.data.clone();
     let (sender, steps) = sync_channel(STEPS_MAX);

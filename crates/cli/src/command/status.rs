@@ -12,7 +12,7 @@ use crate::{
     printer,
     report::filter_head,
     rows::Page,
-    unit::{grouped, human_bytes, human_duration, percent},
+    unit::{counted, grouped, human_bytes, human_duration, percent},
 };
 
 /// The longest host, path or remark shown, in characters.
@@ -55,10 +55,12 @@ fn text(title: &str, status: &Status) -> String {
     page.row_with(
         "figures of",
         &ago(age),
-        if status.is_running && age > FRESH_SECONDS_MAX {
-            "it is being opened or verified, or waits"
-        } else {
-            ""
+        match status.state {
+            CrawlState::Running if age > FRESH_SECONDS_MAX => {
+                "it is being opened or verified, or waits"
+            }
+            CrawlState::Interrupted => "what came after is in the store",
+            _ => "",
         },
     );
     counts(&mut page, figures);
@@ -88,7 +90,7 @@ fn counts(page: &mut Page, figures: &StatusFigures) {
     page.row_with(
         "waiting, or being fetched",
         &grouped(counts.queued + counts.leased),
-        &format!("on {} hosts", grouped(figures.hosts)),
+        &format!("on {}", counted(figures.hosts, "host")),
     );
     page.count("finished", counts.finished());
     page.count("  succeeded", counts.succeeded);
@@ -204,6 +206,10 @@ mod tests {
         let killed = text("Crawl in data", &status(false, 3_600.0));
         assert!(
             killed.contains("not running; killed or failed, the same command resumes"),
+            "{killed}"
+        );
+        assert!(
+            killed.contains("what came after is in the store"),
             "{killed}"
         );
     }

@@ -12,7 +12,7 @@ use crate::{
     printer::{self, Printer},
     progress::Display,
     rows::Page,
-    unit::{grouped, human_duration, percent},
+    unit::{counted, grouped, human_duration, percent},
 };
 
 /// The longest text of a violation or a remark, in characters.
@@ -88,7 +88,7 @@ fn summary(verification: &Verification) -> String {
     page.row_with(
         "queued",
         &grouped(verification.queued),
-        &format!("on {} hosts", grouped(verification.hosts)),
+        &format!("on {}", counted(verification.hosts, "host")),
     );
     page.count("finished", verification.finished);
     page.count("lines of pages.jsonl", verification.lines);

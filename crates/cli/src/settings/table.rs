@@ -227,7 +227,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "max-links",
         COUNT,
-        "Take at most this many links from one page.",
+        "Take at most this many links from one page, and 512 bytes of URLs for each (1 MB at least).",
         |s| count_of(s.crawl.outlinks_max),
         |s, v| put(&mut s.crawl.outlinks_max, number(v)),
     )

@@ -4,26 +4,34 @@ use std::{
     fs,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use replay::{Server, ServerConfig, Synthetic, SyntheticConfig};
+use replay::{Server, ServerConfig, Site as _, SiteRequest, Synthetic, SyntheticConfig};
 use serde_json::Value;
 
 use crate::support::{Run, command, folder, run};
 
+/// What a page takes of a site that was slowed down.
+const SLOW_LATENCY: Duration = Duration::from_secs(2);
+
 /// A site that is crawled in a folder of its own.
 pub(crate) struct Crawl {
     pub(crate) site: Arc<Synthetic>,
+    /// How many pages are asked for before the site is slow.
+    quick_pages: Arc<AtomicU64>,
     server: Server,
     folder: tempfile::TempDir,
     pub(crate) store: String,
 }
 
 impl Crawl {
-    /// Serves a site of so many pages, of which each takes `latency`.
-    pub(crate) fn of(pages: u64, latency: Duration, store: &str) -> Self {
+    /// Serves a site of so many pages.
+    pub(crate) fn of(pages: u64, store: &str) -> Self {
         let site = Arc::new(Synthetic::new(SyntheticConfig {
             pages,
             page_bytes: 2_000,
@@ -32,11 +40,24 @@ impl Crawl {
         }));
         let config = ServerConfig {
             https: None,
-            latency,
             ..ServerConfig::default()
         };
-        let server =
-            Server::start(config, Arc::<Synthetic>::clone(&site)).expect("the server starts");
+        let quick_pages = Arc::new(AtomicU64::new(u64::MAX));
+        let server = {
+            let (site, quick_pages) = (Arc::clone(&site), Arc::clone(&quick_pages));
+            let asked = AtomicU64::new(0);
+            let answer = move |request: &SiteRequest<'_>| {
+                let is_quick =
+                    asked.fetch_add(1, Ordering::Relaxed) < quick_pages.load(Ordering::Relaxed);
+                let latency = if is_quick {
+                    Duration::ZERO
+                } else {
+                    SLOW_LATENCY
+                };
+                site.answer(request).with_delay(latency)
+            };
+            Server::start(config, Arc::new(answer)).expect("the server starts")
+        };
         let folder = folder();
         // A filter from the first URL on, saved often.
         fs::write(
@@ -46,10 +67,19 @@ impl Crawl {
         .expect("the settings are written");
         Self {
             site,
+            quick_pages,
             server,
             folder,
             store: store.to_owned(),
         }
+    }
+
+    /// Has each page take two seconds once so many more were asked for. A crawl of hundreds more, a few at a time, does
+    /// not end while it is looked at.
+    pub(crate) fn slow_after(&self, page_count: u64) {
+        let asked_count: u64 = self.server.request_counts().values().sum();
+        self.quick_pages
+            .store(asked_count + page_count, Ordering::Relaxed);
     }
 
     fn command(&self, flags: &str) -> Command {

@@ -5,7 +5,6 @@ use std::{
     fs,
     ops::Range,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use filter::GrowingFilter;
@@ -23,7 +22,7 @@ struct Half {
 
 impl Half {
     fn crawl(store: &str) -> Self {
-        let crawl = Crawl::of(600, Duration::ZERO, store);
+        let crawl = Crawl::of(600, store);
         assert_eq!(crawl.run("--per-host 8 --max-pages 300"), Some(0));
         let verified = crawl.verify_clean();
         assert!(verified["queued"].as_u64() > Some(100), "{verified:#}");

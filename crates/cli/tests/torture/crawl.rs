@@ -81,15 +81,27 @@ impl Running {
     ///
     /// Panics when the run ends before, or does not come so far.
     pub(crate) fn wait_for_requests(&mut self, site: &Site, count: u64) {
+        assert!(self.comes_to(site, count), "the crawl ended by itself");
+    }
+
+    /// Waits until the server has answered `count` requests for pages, or the run has ended before: false.
+    ///
+    /// # Panics
+    ///
+    /// Panics when neither comes.
+    pub(crate) fn comes_to(&mut self, site: &Site, count: u64) -> bool {
         let begun = Instant::now();
         while site.request_count() < count {
             assert!(
                 begun.elapsed() < Duration::from_mins(2),
                 "the crawl does not come to {count} requests"
             );
-            assert!(!self.has_ended(), "the crawl ended by itself");
+            if self.has_ended() {
+                return false;
+            }
             thread::sleep(POLL_PAUSE);
         }
+        true
     }
 
     /// Returns whether the run has ended.

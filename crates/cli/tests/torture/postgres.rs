@@ -1,7 +1,10 @@
 //! Faults of `PostgreSQL` while a crawl runs: it finishes, or it stops, says why, and the same command finishes it; nothing
 //! is lost and nothing is recorded twice.
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use store::testing::Cluster;
 use tempfile::TempDir;
@@ -17,6 +20,9 @@ use crate::{
 
 /// What no run takes, faults included, unless it hangs.
 const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Requests after which a crawl is well under way.
+const REQUESTS_BEFORE: u64 = 200;
 
 /// Keys that are neither queued nor finished, or both, and rows without a key, or twice.
 const FAULTS: &str = "\
@@ -53,7 +59,7 @@ impl Trial {
     /// Starts the crawl, and returns when it is well under way.
     fn start(&self) -> Running {
         let mut run = self.crawl.start();
-        run.wait_for_requests(&self.site, 200);
+        run.wait_for_requests(&self.site, REQUESTS_BEFORE);
         run
     }
 
@@ -121,11 +127,11 @@ const AWAY: [&str; 5] = [
 
 #[test]
 fn crashes_of_the_server_are_survived() {
-    let pause = seconds("BLOOMCRAWL_RESTART_SECONDS", 1);
+    let pause = seconds("BLOOMCRAWL_RESTART_SECONDS", 0);
     let mut trial = Trial::new(Server::start(), number("BLOOMCRAWL_RESTART_PAGES", 2_500));
     let mut run = trial.start();
     let mut restart_count = 0;
-    while !run.has_ended() {
+    while run.comes_to(&trial.site, REQUESTS_BEFORE + restart_count * 500) && !run.has_ended() {
         trial.server.crash_and_restart();
         restart_count += 1;
         thread::sleep(pause);
@@ -217,7 +223,14 @@ fn a_full_disk_of_the_server_is_survived() {
     trial.server.fill_disk(64 << 10);
     thread::sleep(full);
     let words = "No space left on device";
-    assert!(trial.server.has_logged(words), "the disk never was full");
+    let begun = Instant::now();
+    while !trial.server.has_logged(words) {
+        assert!(
+            begun.elapsed() < Duration::from_mins(1),
+            "the disk never was full"
+        );
+        thread::sleep(Duration::from_millis(100));
+    }
     let was_running = trial.server.is_running();
     let had_ended = run.has_ended();
     trial.server.clear_disk();

@@ -1,4 +1,4 @@
-//! The crawl's side of the status: follows the commits and writes the figures.
+//! The crawl's side of the status: asks the owner for the hosts that wait, and writes the figures.
 
 use std::{
     fs::{self, File},

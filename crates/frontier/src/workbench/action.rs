@@ -35,9 +35,10 @@ pub struct WorkbenchConfig {
     /// URLs held in memory for one of them.
     pub window_max: usize,
     /// Hosts without work that are remembered, so that the pause after a response outlives a queue that was empty for a
-    /// moment, and robots.txt is not asked for again.
+    /// moment, and robots.txt is not asked for again. Of those whose pause still runs, up to as many more are.
     pub idle_hosts_max: usize,
-    /// The memory that rules may take before those of hosts that are not active are forgotten, in bytes.
+    /// The memory that rules may take before those of hosts without work, and of those that become inactive, are forgotten, in
+    /// bytes.
     pub rules_bytes_max: usize,
     /// The pause after a first failure; it doubles with each further one.
     pub backoff_base: Duration,
@@ -63,7 +64,7 @@ impl Default for WorkbenchConfig {
             robots_ttl: Duration::from_hours(24),
             active_hosts_max: 2_000,
             window_max: 64,
-            idle_hosts_max: 100_000,
+            idle_hosts_max: 50_000,
             rules_bytes_max: 64 << 20,
             backoff_base: Duration::from_secs(5),
             backoff_max: Duration::from_mins(5),

@@ -8,7 +8,7 @@ use super::{
     Workbench,
     action::{Fetched, NextStep},
     lease::LeaseKind,
-    retry::{RETRY_AFTER_MAX, backoff, because, is_no_contact, judge},
+    retry::{RETRY_AFTER_MAX, backoff, because, counts, is_no_contact, judge},
     table::{HostId, ResolutionState},
 };
 
@@ -90,7 +90,7 @@ impl Workbench {
                 if let Fetched::Failed(failure) = fetched {
                     self.note_setback(id, failure, pause);
                 }
-                queued.attempt += 1;
+                queued.attempt += u16::from(counts(&fetched));
                 let window_max = self.config.window_max;
                 self.change_queue(id, |queue| queue.put_back(queued, window_max));
             }
@@ -152,7 +152,7 @@ impl Workbench {
     fn give_up(&mut self, id: HostId, failure: FetchFailure, now: Duration) {
         let errands = std::mem::take(&mut self.hosts[id].errands);
         for errand in errands {
-            self.robots_failed(errand.of, &failure, now);
+            self.robots_failed(errand.of, id, &failure, now);
             if errand.of != id {
                 self.settle(errand.of, now);
             }

@@ -27,12 +27,25 @@ pub(super) fn judge(fetched: &Fetched<'_>, attempt: u16, attempts_max: u16) -> N
             ..
         } if may_try_again => NextStep::Retry,
         Fetched::Response { .. } => NextStep::Keep,
-        Fetched::Failed(failure)
-            if may_try_again && failure.kind.retry_class() == RetryClass::Backoff =>
-        {
-            NextStep::Retry
-        }
+        Fetched::Failed(failure) if is_worth_retrying(failure, may_try_again) => NextStep::Retry,
         Fetched::Failed(_) => NextStep::GiveUp,
+    }
+}
+
+/// Says whether to try again after a failure; `may_try_again`, whether a try is left.
+pub(super) const fn is_worth_retrying(failure: &FetchFailure, may_try_again: bool) -> bool {
+    match failure.kind.retry_class() {
+        RetryClass::Never => false,
+        RetryClass::Backoff => may_try_again,
+        RetryClass::Uncounted => true,
+    }
+}
+
+/// Says whether what came of a try counts as one.
+pub(super) const fn counts(fetched: &Fetched<'_>) -> bool {
+    match fetched {
+        Fetched::Response { .. } => true,
+        Fetched::Failed(failure) => !matches!(failure.kind.retry_class(), RetryClass::Uncounted),
     }
 }
 

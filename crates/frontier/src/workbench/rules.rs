@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use robots::Rules;
-use types::{FailureKind, FetchFailure, LeaseId, RetryClass};
+use types::{FailureKind, FetchFailure, LeaseId};
 
 use super::{
     Workbench,
-    action::RobotsAnswer,
+    action::{Fetched, RobotsAnswer},
     lease::LeaseKind,
-    retry::{RETRY_AFTER_MAX, backoff, because},
+    retry::{RETRY_AFTER_MAX, backoff, because, counts, is_worth_retrying},
     table::{Errand, HostId},
 };
 
@@ -93,7 +93,7 @@ impl Workbench {
                 if let Some(pause) = retry_after {
                     self.hosts[asked].postpone(now.saturating_add(pause.min(RETRY_AFTER_MAX)));
                 }
-                self.robots_failed(of, &failure, now);
+                self.robots_failed(of, asked, &failure, now);
             }
         }
         // The rules just read may ask for a longer pause than the one that began with this response.
@@ -108,7 +108,7 @@ impl Workbench {
     fn send_errand(&mut self, errand: Errand, now: Duration) {
         let target = self.hosts.find_or_add(errand.url.host());
         if let Some(failure) = self.hosts[target].given_up.clone() {
-            self.robots_failed(errand.of, &failure, now);
+            self.robots_failed(errand.of, target, &failure, now);
         } else {
             self.hosts[target].errands.push_back(errand);
         }
@@ -119,6 +119,7 @@ impl Workbench {
         let until = now.saturating_add(self.config.robots_ttl);
         let crawl_delay = rules.crawl_delay().unwrap_or_default();
         self.set_robots(of, RobotsState::Known { rules, until });
+        self.trim_idle_rules();
         let state = &mut self.hosts[of];
         state.crawl_delay = crawl_delay;
         state.is_answer_unused = true;
@@ -126,17 +127,24 @@ impl Workbench {
         state.head_allowed = None;
     }
 
-    /// Asks again after a pause, or, after the last attempt, disallows everything.
-    pub(super) fn robots_failed(&mut self, of: HostId, failure: &FetchFailure, now: Duration) {
+    /// Asks again after a pause, or, after the last attempt, disallows everything. The failure is that of the host that was
+    /// `asked`, which a redirect may have named.
+    pub(super) fn robots_failed(
+        &mut self,
+        of: HostId,
+        asked: HostId,
+        failure: &FetchFailure,
+        now: Duration,
+    ) {
         let state = &mut self.hosts[of];
         let attempt = state.robots_attempt;
-        state.robots_attempt = attempt.saturating_add(1);
-        let may_try_again = state.robots_attempt < self.config.host_attempts_max;
-        if may_try_again && failure.kind.retry_class() == RetryClass::Backoff {
+        state.robots_attempt = attempt.saturating_add(u16::from(counts(&Fetched::Failed(failure))));
+        let may_try_again = attempt.saturating_add(1) < self.config.host_attempts_max;
+        if is_worth_retrying(failure, may_try_again) {
             let pause = backoff(&self.config, attempt);
             state.postpone(now.saturating_add(pause));
             self.set_robots(of, RobotsState::Unknown);
-            self.note_setback(of, failure, pause);
+            self.note_setback(asked, failure, pause);
         } else {
             state.robots_attempt = 0;
             state.is_answer_unused = true;
@@ -157,6 +165,18 @@ impl Workbench {
         let before = std::mem::replace(&mut self.hosts[of].robots, robots);
         self.rules_bytes =
             self.rules_bytes + self.hosts[of].robots.size_bytes() - before.size_bytes();
+    }
+
+    /// Forgets the rules of hosts without work, those that have been so longest first, while those of all hosts take too
+    /// much memory.
+    fn trim_idle_rules(&mut self) {
+        while self.rules_bytes > self.config.rules_bytes_max
+            && let Some(idle) = self.hosts.next_idle()
+        {
+            if self.hosts[idle].is_idle() {
+                self.trim_rules(idle);
+            }
+        }
     }
 
     /// Forgets the rules of a host that is no longer active if those of all hosts take too much memory. They are asked

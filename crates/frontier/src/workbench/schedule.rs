@@ -220,7 +220,8 @@ impl Workbench {
                 };
             }
         }
-        if let Some(forgotten) = self.hosts.update_idle(id, self.config.idle_hosts_max) {
+        let idle_max = self.config.idle_hosts_max;
+        if let Some(forgotten) = self.hosts.update_idle(id, idle_max, now) {
             self.rules_bytes -= forgotten.robots.size_bytes();
         }
     }

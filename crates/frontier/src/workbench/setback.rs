@@ -9,7 +9,7 @@ use super::{Workbench, retry::is_no_contact, table::HostId};
 /// Hosts that are named; the others are only counted.
 const NAMED_MAX: usize = 3;
 
-/// The hosts that could not be reached, each counted once.
+/// The hosts that could not be reached, each counted once as long as it is remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Setbacks {
     /// The first three.

@@ -11,6 +11,10 @@ use types::{CanonicalUrl, FetchFailure, Host, QueuePosition};
 
 use super::{queue::HostQueue, ready::Place, rules::RobotsState};
 
+/// Idle hosts looked at, at the most, to find one that may be forgotten: more than one, so that those that may be are found
+/// sooner than new ones come.
+const IDLE_LOOKS_MAX: usize = 4;
+
 /// A host's number; used again when the host is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostId(u32);
@@ -123,7 +127,7 @@ impl HostState {
     }
 
     /// Says whether it could be forgotten without losing anything but its manners.
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.is_empty()
             && self.standing == Standing::Out
             && !self.wants_refill
@@ -142,6 +146,8 @@ pub(super) struct HostTable {
     ids: HashMap<Host, HostId>,
     idle: BTreeMap<u64, HostId>,
     idle_tick: u64,
+    /// Hosts that are idle since before this tick were told by [`HostTable::next_idle`].
+    told_tick: u64,
 }
 
 impl HostTable {
@@ -174,27 +180,49 @@ impl HostTable {
     }
 
     /// Notes whether a host is idle, and forgets the one that is idle longest if there are more than `idle_max`; returns
-    /// that one.
-    pub(super) fn update_idle(&mut self, id: HostId, idle_max: usize) -> Option<HostState> {
+    /// that one. A host whose pause still runs is not forgotten, for its pause would be too, unless there are twice as many.
+    pub(super) fn update_idle(
+        &mut self,
+        id: HostId,
+        idle_max: usize,
+        now: Duration,
+    ) -> Option<HostState> {
         let is_idle = self[id].is_idle();
         match (self[id].idle_since, is_idle) {
-            (None, true) => {
-                let tick = self.idle_tick;
-                self.idle_tick += 1;
-                self[id].idle_since = Some(tick);
-                self.idle.insert(tick, id);
-            }
+            (None, true) => self.note_idle(id),
             (Some(tick), false) => {
                 self[id].idle_since = None;
                 self.idle.remove(&tick);
             }
             _ => {}
         }
-        if self.idle.len() <= idle_max {
-            return None;
+        for _ in 0..IDLE_LOOKS_MAX {
+            if self.idle.len() <= idle_max {
+                return None;
+            }
+            let (_, oldest) = self.idle.pop_first()?;
+            let is_pausing = self[oldest].is_idle() && self[oldest].ready_at > now;
+            if !is_pausing || self.idle.len() >= idle_max.saturating_mul(2) {
+                return self.forget(oldest);
+            }
+            self.note_idle(oldest);
         }
-        let (_, oldest) = self.idle.pop_first()?;
-        self.forget(oldest)
+        None
+    }
+
+    /// Puts a host at the end of the idle ones.
+    fn note_idle(&mut self, id: HostId) {
+        let tick = self.idle_tick;
+        self.idle_tick += 1;
+        self[id].idle_since = Some(tick);
+        self.idle.insert(tick, id);
+    }
+
+    /// Returns the host that is idle longest of those that this did not tell yet. It may have work by now.
+    pub(super) fn next_idle(&mut self) -> Option<HostId> {
+        let (tick, id) = self.idle.range(self.told_tick..).next()?;
+        self.told_tick = tick + 1;
+        Some(*id)
     }
 
     /// Forgets a host that was idle when last looked at, unless it has work by now.
@@ -225,5 +253,40 @@ impl IndexMut<HostId> for HostTable {
         self.states[id.0 as usize]
             .as_mut()
             .expect("a host with work is never forgotten")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds a host that is idle and pauses until `ready_at`; returns the host forgotten for it.
+    fn add_idle(table: &mut HostTable, number: u32, ready_at: Duration) -> Option<String> {
+        let id = table.find_or_add(Host::new(&format!("http://h{number}.test")));
+        table[id].postpone(ready_at);
+        let forgotten = table.update_idle(id, 2, Duration::from_secs(10));
+        forgotten.map(|state| state.host.to_string())
+    }
+
+    #[test]
+    fn a_host_is_not_forgotten_while_it_pauses_unless_very_many_do() {
+        let mut table = HostTable::default();
+        let (over, runs) = (Duration::from_secs(9), Duration::from_secs(99));
+        assert_eq!(add_idle(&mut table, 0, runs), None);
+        for number in 1..3 {
+            add_idle(&mut table, number, over);
+        }
+        assert_eq!(table.states().count(), 2);
+        for number in 3..50 {
+            let forgotten = add_idle(&mut table, number, over);
+            assert_ne!(forgotten.expect("more than two"), "http://h0.test");
+        }
+        for number in 50..53 {
+            add_idle(&mut table, number, runs);
+        }
+        assert!(table.find(&Host::new("http://h0.test")).is_some());
+        assert_eq!(table.states().count(), 4, "all four pause");
+        assert!(add_idle(&mut table, 53, runs).is_some());
+        assert_eq!(table.states().count(), 4);
     }
 }

@@ -551,3 +551,34 @@ fn a_restored_host_is_read_back_before_it_is_fetched() {
     }
     assert!(bench.is_drained());
 }
+
+#[test]
+fn rules_that_need_room_take_it_from_hosts_without_work() {
+    let rules = |host: &str| {
+        let text = format!("User-agent: *\nDisallow: /{host}\n");
+        Arc::new(Rules::parse(text.as_bytes(), "mybot"))
+    };
+    let config = WorkbenchConfig {
+        obey_robots: true,
+        rules_bytes_max: rules("a").size_bytes(),
+        ..config()
+    };
+    let mut bench = Workbench::new(config, 0, 0);
+    // Of each host the rules are asked for when its first page is; of the third, of one that was done before, again.
+    for (sequence, host) in [(0, "a"), (1, "a"), (2, "b"), (3, "a")] {
+        bench.enqueue(
+            vec![queued(&format!("http://{host}.test/{sequence}"), sequence)],
+            NOW,
+        );
+        let mut lease = fetch(&mut bench, 1, NOW).expect("a request");
+        let is_asked = lease.url().path_and_query() == "/robots.txt";
+        assert_eq!(is_asked, sequence != 1, "before page {sequence}");
+        if is_asked {
+            bench.robots_answered(lease.id, RobotsAnswer::Rules(rules(host)), NOW);
+            lease = fetch(&mut bench, 1, NOW).expect("the page");
+        }
+        bench.fetched(lease.id, OK, NOW);
+        bench.finished(lease.id);
+    }
+    assert!(bench.is_drained());
+}

@@ -47,7 +47,13 @@ fn draw_config(rng: &mut Rng) -> WorkbenchConfig {
         backoff_base: milliseconds(rng, 4_000),
         backoff_max: Duration::from_secs(20),
         host_failures_max: rng.u32(1..6),
-        ..WorkbenchConfig::default()
+        // A web has at most 13 hosts, so no host that pauses is ever forgotten.
+        idle_hosts_max: rng.usize(7..14),
+        rules_bytes_max: if rng.bool() {
+            rng.usize(..500)
+        } else {
+            1 << 20
+        },
     }
 }
 

@@ -135,6 +135,10 @@ impl Web {
         if self.site(&url.host()).refuses {
             return Answer::Failed(failure(FailureKind::Connect));
         }
+        if rng.u8(..30) == 0 {
+            // Our own fault, which no number of tries may turn into a failure of the URL.
+            return Answer::Failed(failure(FailureKind::KeptWaiting));
+        }
         if let Some(left) = self.failures.get_mut(url).filter(|left| **left > 0) {
             *left -= 1;
             return match rng.u8(..3) {
@@ -328,7 +332,13 @@ fn draw_url(rng: &mut Rng, host: &Host, page: usize) -> CanonicalUrl {
         1 => "out",
         _ => "yes",
     };
-    url(&format!("{host}/{folder}/{page}"))
+    // Some so long that the memory of a window holds few of them.
+    let padding = if rng.u8(..6) == 0 {
+        rng.usize(..1_500)
+    } else {
+        0
+    };
+    url(&format!("{host}/{folder}/{page}/{:a<padding$}", ""))
 }
 
 fn draw_page(rng: &mut Rng, urls: &[CanonicalUrl]) -> Page {

@@ -13,7 +13,7 @@ use crate::{
     clean::clean,
     failure::{Exit, Failure},
     rows::Page,
-    unit::{estimate_text, grouped, human_bytes, percent, slices_text},
+    unit::{counted, estimate_text, grouped, human_bytes, percent},
 };
 
 /// The longest path shown, in characters.
@@ -64,7 +64,7 @@ fn text(saved: &Saved, stats: &FilterStats) -> String {
     } else {
         page.row_with(
             "form",
-            &slices_text(stats.slice_count),
+            &counted(stats.slice_count, "slice"),
             growth(saved, stats),
         );
     }
