@@ -84,6 +84,9 @@ impl From<EngineError> for Failure {
 /// What to do about a data folder that cannot be used.
 const FOLDER_HINT: &str = "--data names a folder that can be written, or made";
 
+/// What to do about files that cannot be written, the store's among them.
+const DISK_HINT: &str = "see to the disk and the rights on it; the same command resumes";
+
 /// Returns what to do about a failure of the engine, where something can be done.
 fn hint_of(error: &EngineError) -> Option<&'static str> {
     match error {
@@ -94,6 +97,8 @@ fn hint_of(error: &EngineError) -> Option<&'static str> {
         EngineError::FolderInUse(_) => {
             Some("wait for the other crawl to end, or name another folder with --data")
         }
+        EngineError::File { .. } => Some(DISK_HINT),
+        EngineError::Store(_) if error.kind() == ErrorKind::Surroundings => Some(DISK_HINT),
         EngineError::Store(_) if error.is_resumable() => Some(
             "--store and --schema name the store; whatever was committed is safe, and the same command resumes",
         ),
@@ -105,9 +110,6 @@ fn hint_of(error: &EngineError) -> Option<&'static str> {
         ),
         EngineError::OutOfFiles(_) => {
             Some("raise `ulimit -n`, or lower --concurrency; the same command resumes")
-        }
-        EngineError::File { .. } => {
-            Some("see to the disk and the rights on it; the same command resumes")
         }
         EngineError::Damaged { .. } => {
             Some("bring the file back from a copy, or begin a new crawl in another folder (--data)")

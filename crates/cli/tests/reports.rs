@@ -301,7 +301,9 @@ fn browsertrix_2035_a_full_disk_stops_resumably() {
     let unmounted = Command::new("umount").arg(&disk).status();
     assert!(unmounted.expect("umount runs").success() && enlarged);
     assert!(
-        full.code == Some(5) && full.stderr.contains("No space left"),
+        full.code == Some(5)
+            && full.stderr.contains("No space left")
+            && full.stderr.contains("hint: see to the disk"),
         "{full:?}"
     );
     assert_eq!(whole.code, Some(0), "{whole:?}");

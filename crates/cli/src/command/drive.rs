@@ -63,8 +63,8 @@ pub(super) fn stop_requests() -> Result<u32, Failure> {
     Ok(STOP_REQUESTS.load(Ordering::SeqCst))
 }
 
-/// Starts a crawl under a headline, obeying Ctrl-C meanwhile: to open a large or a remote store takes time. The first Ctrl-C is kept for
-/// [`to_end`]; the second ends the process, since nothing was begun that would have to be finished.
+/// Starts a crawl under a headline, obeying Ctrl-C meanwhile: to open a large or a remote store takes time. The first Ctrl-C
+/// is kept for [`to_end`]; the second ends the process, since nothing was begun that would have to be finished.
 ///
 /// # Errors
 ///

@@ -144,8 +144,8 @@ impl Ports {
         Self(ports)
     }
 
-    /// Returns the rules that send every URL to the server of its scheme. A rule without a port would send https to the
-    /// http server as well; a port that both schemes use needs a rule for each host.
+    /// Returns the rules that send every URL to the server of its scheme; a port that both schemes use needs a rule for each
+    /// host. The last is for all that is left, which pages may lead to: whatever its scheme, it must not leave this machine.
     fn rules(&self, http: SocketAddr, https: Option<SocketAddr>) -> Vec<String> {
         let server_of = |is_https: bool| if is_https { https } else { Some(http) };
         let mut rules = Vec::new();
@@ -170,6 +170,7 @@ impl Ports {
                 rules.push(format!(":{port}:{}", reachable(address)));
             }
         }
+        rules.push(format!("::{}", reachable(http)));
         rules
     }
 }
@@ -278,7 +279,10 @@ mod tests {
                 Some("127.0.0.1:2".parse().expect("an address")),
             )
         };
-        assert_eq!(rules(&[]), [":80:127.0.0.1:1", ":443:127.0.0.1:2"]);
+        assert_eq!(
+            rules(&[]),
+            [":80:127.0.0.1:1", ":443:127.0.0.1:2", "::127.0.0.1:1"]
+        );
         assert_eq!(
             rules(&[
                 "http://a.example/",
@@ -290,7 +294,8 @@ mod tests {
                 ":80:127.0.0.1:1",
                 ":8000:127.0.0.1:1",
                 ":8443:127.0.0.1:2",
-                ":443:127.0.0.1:2"
+                ":443:127.0.0.1:2",
+                "::127.0.0.1:1"
             ]
         );
         assert_eq!(
@@ -299,7 +304,8 @@ mod tests {
                 "a.example:9000:127.0.0.1:1",
                 "b.example:9000:127.0.0.1:2",
                 ":80:127.0.0.1:1",
-                ":443:127.0.0.1:2"
+                ":443:127.0.0.1:2",
+                "::127.0.0.1:1"
             ]
         );
     }

@@ -2,8 +2,8 @@
 //!
 //! The engine's worker takes one step of compaction after each flush, and nothing else asks for any. A step rewrites the few
 //! tables that cost least, so where a level below is full more tables come to the first level than leave it; with thirty
-//! of them the engine halts every writer until a compaction, for which nobody asks then. A crawl of six million URLs hung
-//! like that. And a worker that compacts flushes nothing meanwhile, so that memtables grow by hundreds of megabytes. Here
+//! of them the engine halts every writer until a compaction, for which nobody asks then. A crawl of over five million URLs
+//! hung like that. And a worker that compacts flushes nothing meanwhile, so that memtables grow by hundreds of megabytes. Here
 //! the worker only flushes, this thread takes steps until none is left, and commits wait for flushes ([`wait_for_flushes`]).
 
 use std::{
@@ -40,7 +40,7 @@ pub(super) fn wait_for_flushes(database: &Database, bytes_max: u64) {
 
 /// The strategy of the engine's worker: no level is ever too large for it. It still moves tables down that overlap with
 /// nothing there, which costs no more than a rename.
-pub(super) fn none() -> Leveled {
+pub(super) fn passive() -> Leveled {
     Leveled::default()
         .with_l0_threshold(u8::MAX)
         .with_table_target_size(1 << 48)

@@ -104,7 +104,7 @@ fn text_options(memtable_bytes_max: u64, block_bytes: u32) -> KeyspaceCreateOpti
 fn options(memtable_bytes_max: u64) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes_max)
-        .compaction_strategy(Arc::new(compaction::none()))
+        .compaction_strategy(Arc::new(compaction::passive()))
 }
 
 #[derive(Serialize, Deserialize)]
