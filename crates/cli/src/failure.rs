@@ -9,13 +9,14 @@ use engine::{EngineError, ErrorKind, Outcome};
 pub(crate) enum Exit {
     /// Done, or a limit was reached.
     Done = 0,
-    /// A fault of our own.
+    /// A fault of our own, or a check that failed.
     Internal = 1,
-    /// The command line is wrong.
+    /// The command line is wrong, or what it names.
     Usage = 2,
-    /// A setting of a file or of the environment is wrong, or settings cannot go together.
+    /// A setting of a file or of the environment is wrong, or settings cannot go together, or the data folder
+    /// cannot be used.
     Config = 3,
-    /// The store failed.
+    /// The store failed, or a file of the crawl is damaged.
     Store = 4,
     /// Stopped early; the same command resumes.
     Stopped = 5,

@@ -11,6 +11,18 @@ use crate::{
     unit::{parse_count, parse_rate},
 };
 
+/// How the process ends ([`crate::failure::Exit`]), in words that the README repeats.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, or a limit was reached
+  1  a fault of the program, or a check that failed: violations that verify found, a rate
+     that filter check found off, pages that a demo missed
+  2  usage: an argument is wrong, or the seeds, file or folder that it names
+  3  configuration: a value of config.toml or of the environment is wrong, settings do not
+     go together (as a --memory that is too small), the data folder cannot be used
+  4  the store failed, or a file of the crawl is damaged
+  5  stopped early, and the same command resumes: Ctrl-C, a full disk, no host reached";
+
 /// Crawls the web politely, fetching no URL twice; a Bloom filter answers most of "was this seen?" from memory.
 #[derive(Debug, Parser)]
 #[command(
@@ -19,10 +31,7 @@ use crate::{
     max_term_width = 100,
     arg_required_else_help = true
 )]
-#[command(
-    after_help = "Exit codes: 0 done or limit reached, 1 internal fault, 2 usage, 3 configuration, 4 store or a \
-                        damaged file, 5 stopped early and resumable."
-)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -245,7 +254,7 @@ flags_of!(
     /// The flags of the settings that a demo takes.
     DemoFlags,
     |setting| setting.is_for_demo,
-    "data": "a temporary folder",
+    "data": "a temporary folder, removed at the end",
     "schema": DEMO_SCHEMA
 );
 flags_of!(
@@ -366,6 +375,12 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_readme_lists_the_same_exit_codes() {
+        let readme = include_str!("../../../README.md");
+        assert!(readme.contains(EXIT_CODES), "{EXIT_CODES}");
     }
 
     #[test]

@@ -7,11 +7,14 @@ use std::{
 
 use engine::{Progress, VerifyStep};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use types::AwaitedHost;
 
 use crate::{
+    clean::clean,
     printer::{Printer, Verbosity},
     unit::{
-        grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent, percent_of,
+        counted, grouped, human_byte_rate, human_bytes, human_duration, human_rate, percent,
+        percent_of,
     },
 };
 
@@ -23,6 +26,12 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The characters of the bar that shows how much of the limit is used.
 const BAR_CHARS: usize = 30;
+
+/// The longest line of the live block.
+const BLOCK_CHARS: usize = 79;
+
+/// The longest host and the longest reason shown in a line of the log.
+const TEXT_CHARS_MAX: usize = 300;
 
 /// Shows progress.
 pub(crate) struct Display {
@@ -212,7 +221,28 @@ fn live_block(progress: &Progress) -> String {
             percent(used.clamp(0.0, 1.0))
         ));
     }
+    if let Some(awaited) = &progress.awaited {
+        let line: String = waiting(awaited).chars().take(BLOCK_CHARS).collect();
+        lines.push(line);
+    }
     lines.join("\n")
+}
+
+/// Returns the word on the host that the crawl waits for. What matters most is first, where the line is cut.
+fn waiting(awaited: &AwaitedHost) -> String {
+    let others = match awaited.other_count {
+        0 => String::new(),
+        count => format!(" and {}", counted(count, "more host")),
+    };
+    let reason = awaited.reason.as_ref().map_or_else(String::new, |reason| {
+        format!(" ({})", clean(reason, TEXT_CHARS_MAX))
+    });
+    format!(
+        "next try in {} after {}: waiting for {}{others}{reason}",
+        human_duration(awaited.pause),
+        counted(awaited.failure_count.into(), "failure"),
+        clean(awaited.host.as_str(), TEXT_CHARS_MAX),
+    )
 }
 
 fn cell(name: &str, value: &str, rate: &str) -> String {
@@ -254,13 +284,17 @@ fn grown(progress: &Progress) -> String {
     )
 }
 
-/// Returns the vital signs in one line, for logs.
+/// Returns the vital signs in one line, for logs; where the crawl stands still, the reason first.
 fn plain_line(progress: &Progress) -> String {
     let eta = progress.eta.map_or(String::new(), |eta| {
         format!(", ETA {}", human_duration(eta))
     });
+    let awaited = progress
+        .awaited
+        .as_ref()
+        .map_or_else(String::new, |awaited| format!("{}; ", waiting(awaited)));
     format!(
-        "{}: pages {} ({}), queued {}, hosts {}, links {} ({}, {} without the store), {}, errors {}, {}{eta}",
+        "{}: {awaited}pages {} ({}), queued {}, hosts {}, links {} ({}, {} without the store), {}, errors {}, {}{eta}",
         human_duration(progress.elapsed),
         grouped(progress.pages),
         human_rate(progress.pages_per_second),
@@ -288,6 +322,8 @@ mod screen_tests;
 
 #[cfg(test)]
 mod tests {
+    use types::Host;
+
     use super::*;
 
     fn large() -> Progress {
@@ -306,6 +342,13 @@ mod tests {
             filter_item_count: 4_000_000,
             filter_growth_error: None,
             filter_expected_count: 5_000_000,
+            awaited: Some(AwaitedHost {
+                host: Host::new("https://\u{1b}[2J.example"),
+                pause: Duration::from_secs(37),
+                failure_count: 2,
+                reason: Some("connect: refused".to_owned()),
+                other_count: 1_234_566,
+            }),
             errors: 1_234_567,
             wire_bytes: 12 << 40,
             bytes_per_second: 123.4 * 1_048_576.0,
@@ -369,6 +412,31 @@ mod tests {
         assert_eq!(bar(7.0).matches('#').count(), BAR_CHARS);
         assert_eq!(bar(f64::NAN).chars().count(), BAR_CHARS + 2);
         assert!(!live_block(&Progress::default()).contains("ETA"));
+    }
+
+    #[test]
+    fn a_crawl_that_stands_still_says_for_whom_and_until_when() {
+        let mut progress = large();
+        let text = "next try in 37s after 2 failures: waiting for https://\\u{1b}[2J.example and 1,234,566 more hosts (connect: refused)";
+        assert!(plain_line(&progress).contains(&format!(": {text}; pages ")));
+        let block = live_block(&progress);
+        let last = block.lines().last().expect("a line");
+        assert!(
+            text.starts_with(last) && last.contains("waiting for https://"),
+            "{last}"
+        );
+        progress.awaited = Some(AwaitedHost {
+            host: Host::new("http://127.0.0.1:8080"),
+            pause: Duration::from_secs(5),
+            failure_count: 1,
+            reason: None,
+            other_count: 0,
+        });
+        assert!(plain_line(&progress).contains(
+            ": next try in 5.0s after 1 failure: waiting for http://127.0.0.1:8080; pages "
+        ));
+        progress.awaited = None;
+        assert!(!plain_line(&progress).contains("waiting"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     rows::{NAME_CHARS, Page},
     unit::{
         counted, estimate_text, grouped, human_byte_rate, human_bytes, human_duration, human_rate,
-        percent,
+        megabytes, percent,
     },
 };
 
@@ -75,8 +75,8 @@ fn this_run(page: &mut Page, report: &Report) {
     if report.peak_memory_bytes > 0 {
         page.row_with(
             "peak memory",
-            &human_bytes(report.peak_memory_bytes),
-            &format!("{} planned", human_bytes(report.memory_plan_bytes.total())),
+            &megabytes(report.peak_memory_bytes),
+            &format!("{} planned", megabytes(report.memory_plan_bytes.total())),
         );
     }
     let again = if report.resumed_leases_max == 0 {

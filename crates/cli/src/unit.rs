@@ -201,6 +201,13 @@ fn group(count: u64, separator: char) -> String {
     text
 }
 
+/// Writes what is held against `--memory` as that is given, rounded up to a tenth: `542.1 MB`. All other sizes are
+/// written by [`human_bytes`].
+pub(crate) fn megabytes(bytes: u64) -> String {
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}.{} MB", grouped(tenths / 10), tenths % 10)
+}
+
 /// Writes bytes for people, at most 9 characters wide: `12.3 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "shown with at most four digits")]
 pub(crate) fn human_bytes(bytes: u64) -> String {
@@ -418,6 +425,8 @@ mod tests {
         assert_eq!(human_bytes(0), "0 B");
         assert_eq!(human_bytes(1_536), "1.5 KiB");
         assert_eq!(human_bytes(1_023 << 20), "1.0 GiB");
+        assert_eq!(megabytes(542_000_001), "542.1 MB");
+        assert_eq!(megabytes(1_234_500_000), "1,234.5 MB");
         assert_eq!(human_byte_rate(12.34 * 1_048_576.0), "12.3 MiB/s");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.999_999), "99.99 %");

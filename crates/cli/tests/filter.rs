@@ -120,7 +120,10 @@ fn what_cannot_be_sized_or_read_is_exit_code_2() {
         ),
         (&["filter", "inspect", "text"], "text is no snapshot"),
         (&["filter", "check", "missing"], "missing cannot be read"),
-        (&["filter", "check", "."], "holds no filter.snapshot"),
+        (
+            &["filter", "check", "."],
+            "holds no filter.snapshot yet\nhint: a crawl that has a filter writes it at its first checkpoint",
+        ),
     ] {
         let run = run(folder.path(), arguments);
         assert_eq!(run.code, Some(2), "{arguments:?}: {run:?}");

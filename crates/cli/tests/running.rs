@@ -141,7 +141,7 @@ fn a_stopped_demo_resumes_and_a_finished_one_says_so() {
 }
 
 #[test]
-fn a_demo_takes_no_folder_of_another_size_or_of_another_crawl() {
+fn a_demo_and_a_crawl_take_no_folder_of_each_other_nor_a_demo_one_of_another_size() {
     let folder = folder();
     let demo = |pages: &str| {
         run(
@@ -155,6 +155,19 @@ fn a_demo_takes_no_folder_of_another_size_or_of_another_crawl() {
     assert!(
         other.stderr.contains("another demo") && other.stderr.contains("hint: "),
         "{other:?}"
+    );
+    // The seed would be crawled, or refused for its address, after the folder was taken.
+    let crawl = run(
+        folder.path(),
+        &["crawl", "http://127.0.0.1:1/", "--data", "data"],
+    );
+    assert!(
+        crawl.code == Some(2)
+            && crawl
+                .stderr
+                .contains("the data folder data is that of a demo")
+            && crawl.stderr.contains("bloomcrawl demo --data data"),
+        "{crawl:?}"
     );
     assert_eq!(demo("20").code, Some(0), "the folder is as it was");
     fs::write(folder.path().join("notes.txt"), "mine").expect("a file");

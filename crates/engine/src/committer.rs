@@ -8,13 +8,13 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, select};
 use frontier::{Batch, Ledger, SeenTest};
 use store::{CommitBatch, FinishedUrl, Store};
-use types::{LeaseId, QueuedUrl};
+use types::QueuedUrl;
 
 use crate::{
     EngineError,
     checkpoint::Checkpoints,
     live::Live,
-    message::{Finish, FinishedPage, OwnerEvent, Settlement, SideMessage},
+    message::{Durable, Finish, FinishedPage, Settlement, SideMessage},
     output::Outputs,
     patience::patiently,
     room::{Backlog, link_bytes},
@@ -26,8 +26,10 @@ use crate::{
 const NOTES_MAX: usize = 20_000;
 /// Messages taken in before a commit is made of them.
 const MESSAGES_MAX: usize = 4_096;
-/// How often everything is made to survive a power cut.
+/// How often everything is made to survive a power cut, and the status is written.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
+/// When it first is.
+pub(crate) const SYNC_FIRST: Duration = Duration::from_secs(1);
 
 /// The committer's state.
 pub(crate) struct Committer {
@@ -42,8 +44,8 @@ pub(crate) struct Committer {
     pub(crate) lost_before: f64,
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) live: Arc<Live>,
-    pub(crate) owner: Sender<OwnerEvent>,
-    pub(crate) last_sync: Instant,
+    pub(crate) durable: Sender<Durable>,
+    pub(crate) next_sync: Instant,
 }
 
 impl Committer {
@@ -66,6 +68,7 @@ impl Committer {
                     Ok(message) => self.take_side(message)?,
                     Err(_) => break,
                 },
+                default(self.next_sync.saturating_duration_since(Instant::now())) => {}
             }
             for settlement in settlements.try_iter().take(MESSAGES_MAX) {
                 self.arrive(*settlement);
@@ -124,8 +127,10 @@ impl Committer {
         Ok(())
     }
 
+    /// Commits all that is ready, unless the crawl ends at once: what is not written then is requested again, and whoever
+    /// stopped the crawl does not wait for it.
     fn commit_ready(&mut self) -> Result<(), EngineError> {
-        loop {
+        while !self.live.is_halted() {
             let batch = self.ledger.take_batch(NOTES_MAX);
             if batch.is_empty() {
                 break;
@@ -133,7 +138,7 @@ impl Committer {
             self.commit(batch)?;
             self.checkpoints.begin_if_due();
         }
-        if self.last_sync.elapsed() >= SYNC_INTERVAL {
+        if Instant::now() >= self.next_sync {
             self.sync()?;
         }
         Ok(())
@@ -172,9 +177,14 @@ impl Committer {
         self.seen.noted(batch.notes.iter().map(|note| note.key));
         let bytes_of = |note: &QueuedUrl| link_bytes(&note.url, note.referrer.as_ref());
         let note_bytes = batch.notes.iter().map(bytes_of).sum();
-        self.backlog.settle_links(note_bytes);
         self.live.publish(&self.saved);
-        self.tell_owner(batch.notes, leases, seed_batch_count);
+        // What is durable stays so if the owner is gone. Until it takes in the last commit, the links of this one count.
+        drop(self.durable.send(Durable {
+            notes: batch.notes,
+            leases,
+            seed_batch_count,
+        }));
+        self.backlog.settle_links(note_bytes);
         Ok(())
     }
 
@@ -201,22 +211,13 @@ impl Committer {
         })
     }
 
-    /// The owner may be gone after a stop at once; what is durable stays durable.
-    fn tell_owner(&self, notes: Vec<QueuedUrl>, leases: Vec<LeaseId>, seed_batch_count: u64) {
-        drop(self.owner.send(OwnerEvent::Durable {
-            notes,
-            leases,
-            seed_batch_count,
-        }));
-    }
-
     fn sync(&mut self) -> Result<(), EngineError> {
         self.saved.outputs = self.outputs.flush()?;
         self.outputs.sync()?;
         self.checkpoints.sync();
         patiently(&self.live, || self.store.sync())?;
         self.status.write(&self.saved);
-        self.last_sync = Instant::now();
+        self.next_sync = Instant::now() + SYNC_INTERVAL;
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_millis(100);
 /// One in so many leases may wait for verdicts before they are asked for: more would leave connections idle.
 const WAITING_SHARE: u32 = 4;
 
-/// Runs until every sender of suspects is gone. Each message has the suspects of one page, whose lease goes on until their
+/// Runs until every sender of suspects is gone, or the crawl ends at once. Each message has the suspects of one page, whose lease goes on until their
 /// verdict; there are at most `leases_max` leases.
 pub(crate) fn run(
     store: &dyn Store,
@@ -30,6 +30,9 @@ pub(crate) fn run(
     leases_max: u32,
 ) -> Result<(), EngineError> {
     while let Ok(first) = suspects.recv() {
+        if live.is_halted() {
+            return Ok(());
+        }
         let batch = gather(first, suspects, leases_max / WAITING_SHARE);
         let settled = confirm(store, seen, live, batch)?;
         if verdicts.send(settled).is_err() {

@@ -17,7 +17,7 @@ use crate::{
     CrawlConfig, EngineError, OpeningEvent, Progress, Report,
     archive::Archivist,
     checkpoint,
-    committer::Committer,
+    committer::{self, Committer},
     fetching::FetchStage,
     folder::Folder,
     live::Live,
@@ -201,14 +201,15 @@ fn assemble(
         status,
         backlog: Arc::clone(&parse_stage.backlog),
         live: Arc::clone(live),
-        owner: events.clone(),
-        last_sync: Instant::now(),
+        durable: channels.durable.0.clone(),
+        next_sync: Instant::now() + committer::SYNC_FIRST,
     };
     let parse = channels.parse.0.clone();
     let owner = Owner {
         workbench,
         fetching: FetchStage::new(fetcher, events.clone(), parse.clone(), Arc::clone(live))?,
         events: channels.owner.1.clone(),
+        durable: channels.durable.1.clone(),
         parse,
         commit: channels.commit.0.clone(),
         refill: channels.refill.0.clone(),
@@ -311,4 +312,65 @@ fn scope(config: &CrawlConfig, seeds: &[CanonicalUrl]) -> Result<Scope, EngineEr
         redirects_max: config.redirects_max,
     };
     Scope::new(&scope, seeds).map_err(|error| EngineError::Config(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
+
+    use frontier::PageToken;
+
+    use super::*;
+    use crate::page::ParseOutlets;
+
+    /// Offers one seed, ends the crawl at once or not, lets the committer run, and returns how many URLs it queued.
+    fn queued_of_one_seed(is_halted: bool) -> u64 {
+        let data = tempfile::tempdir().unwrap();
+        let config = CrawlConfig {
+            data: data.path().to_owned(),
+            ..CrawlConfig::default()
+        };
+        let seeds = [CanonicalUrl::from_stored("http://a.example/".to_owned()).unwrap()];
+        let folder = Folder::open(&config.data).unwrap();
+        let opened = opening::open(&config, &folder, &mut |_| {}).unwrap();
+        let live = Arc::new(Live::new(config.limits, &opened.saved));
+        let fetcher = Fetcher::new(config.fetch.clone()).unwrap();
+        let scope = scope(&config, &seeds).unwrap();
+        let plan = MemoryPlan::new(&config).unwrap();
+        let sizes = plan.sizes();
+        let (stages, _, _) =
+            assemble(&config, sizes, opened, &live, fetcher, scope, Vec::new()).unwrap();
+        let Channels {
+            owner: (owner, _events),
+            durable: (durable_sender, durable),
+            commit: (commit, settlements),
+            side: (side, side_messages),
+            suspects: (suspects, _),
+            ..
+        } = stages.channels;
+        let outlets = ParseOutlets {
+            owner,
+            commit,
+            side,
+            suspects,
+        };
+        stages
+            .parse_stage
+            .offer_seeds(PageToken(u64::MAX), &seeds, &outlets)
+            .unwrap();
+        drop((outlets, stages.owner, durable_sender));
+        if is_halted {
+            live.halt();
+        }
+        let (saved, _) = stages.committer.run(&settlements, &side_messages).unwrap();
+        let told_count: usize = durable.iter().map(|durable| durable.notes.len()).sum();
+        assert_eq!(told_count as u64, saved.counts.queued);
+        saved.counts.queued
+    }
+
+    #[test]
+    fn what_is_ready_to_be_written_is_dropped_by_a_crawl_that_ends_at_once() {
+        assert_eq!(queued_of_one_seed(false), 1);
+        assert_eq!(queued_of_one_seed(true), 0);
+    }
 }

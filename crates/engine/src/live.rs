@@ -11,6 +11,7 @@ use std::{
 
 use filter::FilterStats;
 use frontier::WorkbenchStats;
+use types::AwaitedHost;
 
 use crate::{
     Limits, Progress,
@@ -32,6 +33,7 @@ pub(crate) struct Live {
     notices: Mutex<Vec<String>>,
     queued: AtomicU64,
     hosts: AtomicU64,
+    awaited: Mutex<Option<AwaitedHost>>,
     requests: AtomicU64,
     unrecorded_bytes: AtomicU64,
     is_answered: AtomicBool,
@@ -63,6 +65,7 @@ impl Live {
             notices: Mutex::new(Vec::new()),
             queued: AtomicU64::new(saved.counts.queued),
             hosts: AtomicU64::new(0),
+            awaited: Mutex::new(None),
             requests: AtomicU64::new(0),
             unrecorded_bytes: AtomicU64::new(0),
             is_answered: AtomicBool::new(false),
@@ -81,6 +84,7 @@ impl Live {
         self.queued
             .store(stats.queued_count + stats.leased_count, Ordering::Relaxed);
         self.hosts.store(stats.host_count, Ordering::Relaxed);
+        hold(&self.awaited).clone_from(&stats.awaited);
     }
 
     /// Counts one request sent.
@@ -200,6 +204,7 @@ impl Live {
             filter_item_count: filter.item_count,
             filter_expected_count: filter.expected_count,
             filter_growth_error: filter.growth_error,
+            awaited: hold(&self.awaited).clone(),
             errors: saved.counts.failed,
             wire_bytes: now.wire_bytes,
             bytes_per_second: rate(now.wire_bytes, oldest.wire_bytes),

@@ -95,7 +95,8 @@ pub struct MemoryParts {
 }
 
 impl MemoryParts {
-    /// Returns each part's name, its bytes, and the settings by which it can be lowered (none: an empty text).
+    /// Returns each part's name, its bytes, and the settings by which it can be lowered, that which does most first (none:
+    /// an empty text).
     #[must_use]
     pub const fn rows(&self) -> [(&'static str, u64, &'static str); 9] {
         [
@@ -104,13 +105,13 @@ impl MemoryParts {
             ("cache", self.cache, "cache"),
             ("unwritten", self.unwritten, ""),
             ("hosts", self.hosts, "concurrency"),
-            ("store", self.store, ""),
+            ("store", self.store, "expected-urls, if embedded"),
             ("connections", self.connections, "concurrency"),
             ("bodies", self.bodies, "max-body, leases-max"),
             (
                 "parsing",
                 self.parsing,
-                "max-decoded-body, max-links, max-url-bytes, max-body, parse-threads",
+                "max-decoded-body, parse-threads, max-body, max-links, max-url-bytes",
             ),
         ]
     }
@@ -149,13 +150,15 @@ impl fmt::Display for MemoryError {
         }
         write!(formatter, " = {} MB", megabytes(self.least.total()))?;
         let rows = self.least.rows().into_iter();
+        // Most of the store's is fixed. Where expected-urls tell, they tell in the filter too.
         let largest = rows
-            .filter(|(_, _, settings)| !settings.is_empty())
+            .filter(|(name, _, settings)| !settings.is_empty() && *name != "store")
             .max_by_key(|(_, bytes, _)| *bytes);
         match largest {
             Some((_, _, settings)) => write!(
                 formatter,
-                "; give as much, or lower the settings in brackets, first {settings}"
+                "; give as much, or lower the settings in brackets, first {}",
+                settings.replacen(", ", ", then ", 1)
             ),
             None => Ok(()),
         }

@@ -21,15 +21,6 @@ pub(crate) enum OwnerEvent {
     Resolved(Host, Resolution),
     /// The store's answer to a refill.
     Refilled(Host, Vec<QueuedUrl>),
-    /// A commit is durable: these URLs are queued, these leases are over, so many seed batches are settled.
-    Durable {
-        /// Newly queued URLs.
-        notes: Vec<QueuedUrl>,
-        /// Leases that are over.
-        leases: Vec<LeaseId>,
-        /// Seed batches whose every seed is settled.
-        seed_batch_count: u64,
-    },
     /// Tell which hosts have work.
     CountHosts(Sender<WaitingHosts>),
     /// All seeds were offered, in so many batches.
@@ -40,6 +31,16 @@ pub(crate) enum OwnerEvent {
     StopNow,
     /// Stop at once, for this reason.
     Fault(EngineError),
+}
+
+/// What a commit made durable, for the owner.
+pub(crate) struct Durable {
+    /// Newly queued URLs.
+    pub(crate) notes: Vec<QueuedUrl>,
+    /// Leases that are over.
+    pub(crate) leases: Vec<LeaseId>,
+    /// Seed batches whose every seed is settled.
+    pub(crate) seed_batch_count: u64,
 }
 
 /// A page lease with what came of it.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, select};
 use frontier::{Action, Admission, Fetched, NextStep, PageToken, WaitingHosts, Workbench};
 use jiff::Timestamp;
 use types::{
@@ -21,7 +21,7 @@ use crate::{
     EngineError, Outcome,
     fetching::FetchStage,
     live::Live,
-    message::{FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement},
+    message::{Durable, FetchedPage, Finish, FinishedPage, OwnerEvent, ParseJob, Settlement},
     record,
     status::TOP_HOSTS_MAX,
 };
@@ -49,11 +49,44 @@ pub(crate) struct Ending {
     pub(crate) waiting: WaitingHosts,
 }
 
+/// The owner's work is over; commits may still be under way.
+pub(crate) struct Ended {
+    outcome: Outcome,
+    fault: Option<EngineError>,
+    workbench: Workbench,
+    durable: Receiver<Durable>,
+    at: Duration,
+}
+
+impl Ended {
+    /// Takes in the last commits, until the committer is gone, and so ends.
+    pub(crate) fn await_commits(mut self) -> Ending {
+        for durable in &self.durable {
+            enqueue(&mut self.workbench, durable, self.at);
+        }
+        Ending {
+            outcome: self.outcome,
+            is_drained: !self.workbench.has_leases(),
+            waiting: self.workbench.waiting_hosts(TOP_HOSTS_MAX),
+            fault: self.fault,
+        }
+    }
+}
+
+/// Queues the URLs of a commit and ends its leases.
+fn enqueue(workbench: &mut Workbench, durable: Durable, now: Duration) {
+    workbench.enqueue(durable.notes, now);
+    for lease in durable.leases {
+        workbench.finished(lease);
+    }
+}
+
 /// The owner's state.
 pub(crate) struct Owner {
     pub(crate) workbench: Workbench,
     pub(crate) fetching: FetchStage,
     pub(crate) events: Receiver<OwnerEvent>,
+    pub(crate) durable: Receiver<Durable>,
     pub(crate) parse: Sender<ParseJob>,
     pub(crate) commit: Sender<Box<Settlement>>,
     pub(crate) refill: Sender<RefillRequest>,
@@ -77,7 +110,7 @@ pub(crate) struct SeedBatches {
 
 impl Owner {
     /// Runs the crawl until nothing is left, a limit is reached, or it is stopped.
-    pub(crate) fn run(mut self) -> Ending {
+    pub(crate) fn run(mut self) -> Ended {
         loop {
             let wait = self.act();
             self.live.publish_workbench(&self.workbench.stats());
@@ -96,24 +129,20 @@ impl Owner {
                 self.live.end();
                 return self.close(outcome);
             }
-            // This stage holds a sender itself, so the channel is never closed under it.
-            let Ok(event) = self.events.recv_timeout(wait) else {
-                continue;
-            };
-            if self.take_events(event).is_break() {
+            if self.take_events(wait).is_break() {
                 return self.halt();
             }
         }
     }
 
     /// Ends the crawl at once.
-    fn halt(self) -> Ending {
+    fn halt(self) -> Ended {
         self.live.halt();
         let outcome = self.ending.map_or(Outcome::Stopped, |(outcome, _)| outcome);
         self.close(outcome)
     }
 
-    fn close(mut self, outcome: Outcome) -> Ending {
+    fn close(mut self, outcome: Outcome) -> Ended {
         self.tell_setbacks();
         let setbacks = self.workbench.setbacks();
         let untold_count = setbacks.host_count - setbacks.first.len() as u64;
@@ -122,11 +151,12 @@ impl Owner {
                 "{untold_count} more hosts could not be reached at some time"
             ));
         }
-        Ending {
+        Ended {
             outcome,
-            is_drained: !self.workbench.has_leases(),
-            waiting: self.workbench.waiting_hosts(TOP_HOSTS_MAX),
+            at: self.now(),
             fault: self.fault,
+            workbench: self.workbench,
+            durable: self.durable,
         }
     }
 
@@ -204,9 +234,20 @@ impl Owner {
             .is_some_and(|(_, until)| self.workbench.has_leases() && self.now() >= until)
     }
 
-    /// Takes in what has arrived; breaks when the crawl is to stop at once.
-    fn take_events(&mut self, first: OwnerEvent) -> ControlFlow<()> {
-        self.take_event(first)?;
+    /// Waits for something to arrive and takes in all that has; breaks when the crawl is to stop at once.
+    fn take_events(&mut self, wait: Duration) -> ControlFlow<()> {
+        select! {
+            // This stage holds a sender itself, so the channel is never closed under it.
+            recv(self.events) -> event => if let Ok(event) = event {
+                self.take_event(event)?;
+            },
+            recv(self.durable) -> durable => match durable {
+                Ok(durable) => self.take_durable(durable),
+                // Only a fault ends the committer before this stage.
+                Err(_) => return ControlFlow::Break(()),
+            },
+            default(wait) => {}
+        }
         for _ in 0..EVENTS_MAX {
             let Ok(event) = self.events.try_recv() else {
                 break;
@@ -214,6 +255,12 @@ impl Owner {
             self.take_event(event)?;
         }
         ControlFlow::Continue(())
+    }
+
+    fn take_durable(&mut self, durable: Durable) {
+        self.seeds.settled += durable.seed_batch_count;
+        let now = self.now();
+        enqueue(&mut self.workbench, durable, now);
     }
 
     fn take_event(&mut self, event: OwnerEvent) -> ControlFlow<()> {
@@ -225,18 +272,11 @@ impl Owner {
                 self.workbench.resolved(&host, resolution, now);
             }
             OwnerEvent::Refilled(host, urls) => self.workbench.refilled(&host, urls, now),
-            OwnerEvent::Durable {
-                notes,
-                leases,
-                seed_batch_count,
-            } => {
-                self.workbench.enqueue(notes, now);
-                for lease in leases {
-                    self.workbench.finished(lease);
-                }
-                self.seeds.settled += seed_batch_count;
-            }
             OwnerEvent::CountHosts(reply) => {
+                // The committer asks, and means with all that it has said.
+                if let Ok(durable) = self.durable.try_recv() {
+                    self.take_durable(durable);
+                }
                 // It has room for the one answer.
                 drop(reply.send(self.workbench.waiting_hosts(TOP_HOSTS_MAX)));
             }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use filter::FilterError;
+use types::AwaitedHost;
 
 /// What opening a crawl tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum OpeningEvent {
 }
 
 /// The vital signs at one moment. Rates are over the last few seconds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Time since this run began.
     pub elapsed: Duration,
@@ -57,6 +58,8 @@ pub struct Progress {
     pub filter_expected_count: u64,
     /// Why the filter, or the set of keys in its place, could not grow, if it had to and could not.
     pub filter_growth_error: Option<FilterError>,
+    /// The host that the whole crawl waits for, where that is one that could not be reached.
+    pub awaited: Option<AwaitedHost>,
     /// URLs that failed.
     pub errors: u64,
     /// Bytes of bodies on the wire, in the whole crawl.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use frontier::{PageToken, SeenMode, SeenTest, WaitingHosts};
+use frontier::{PageToken, SeenMode, SeenTest};
 use store::{CommitBatch, Store};
 use types::{Candidate, CanonicalUrl};
 
@@ -18,10 +18,10 @@ use crate::{
     committer::Committer,
     confirmer, key_log,
     live::Live,
-    message::{OwnerEvent, ParseJob, Settlement, SideMessage},
+    message::{Durable, OwnerEvent, ParseJob, Settlement, SideMessage},
     opening::Opened,
     output::{PAGES_FILE, WARC_FOLDER},
-    owner::{Ending, Owner, RefillRequest},
+    owner::{Ended, Ending, Owner, RefillRequest},
     page::{ParseOutlets, ParseStage},
     patience::patiently,
     ratio::per_second,
@@ -29,12 +29,15 @@ use crate::{
     saved::SavedProgress,
     seen::SnapshotUse,
     snapshot::{self, SnapshotLabel},
-    status::{StatusWriter, TOP_HOSTS_MAX},
+    status::StatusWriter,
     watch::{Watch, panicked},
 };
 
 /// Events of the owner that may wait; senders block beyond, and the owner never does.
 const OWNER_EVENTS_MAX: usize = 4_096;
+/// Commits of which the owner may still have to be told; a commit waits beyond, so that the URLs on their way to the windows
+/// are few.
+const COMMITS_MAX: usize = 1;
 /// Messages beside the settlements of leases that may wait.
 const SIDE_MESSAGES_MAX: usize = 64;
 /// Batches of suspects that may wait.
@@ -47,6 +50,7 @@ const SEED_BATCH: usize = 1_000;
 /// Both ends of every channel.
 pub(crate) struct Channels {
     pub(crate) owner: (Sender<OwnerEvent>, Receiver<OwnerEvent>),
+    pub(crate) durable: (Sender<Durable>, Receiver<Durable>),
     pub(crate) parse: (Sender<ParseJob>, Receiver<ParseJob>),
     pub(crate) commit: (Sender<Box<Settlement>>, Receiver<Box<Settlement>>),
     pub(crate) side: (Sender<SideMessage>, Receiver<SideMessage>),
@@ -61,6 +65,7 @@ impl Channels {
         let leases = config.leases_in_force() as usize + config.concurrency as usize + 1;
         Self {
             owner: bounded(OWNER_EVENTS_MAX),
+            durable: bounded(COMMITS_MAX),
             parse: bounded(leases),
             commit: bounded(leases),
             side: bounded(SIDE_MESSAGES_MAX),
@@ -147,9 +152,9 @@ impl Run {
         let ending = threads.and_then(|threads| {
             let ending = catch_unwind(AssertUnwindSafe(|| owner.run()))
                 .map_err(|panic| panicked("owner", panic.as_ref()));
-            if ending.is_err() {
-                self.live.halt();
-            }
+            let ending = ending
+                .inspect_err(|_| self.live.halt())
+                .map(Ended::await_commits);
             for thread in threads {
                 // A panic inside was caught and is among the faults.
                 drop(thread.join());
@@ -181,14 +186,15 @@ impl Run {
         saved: Sender<(SavedProgress, StatusWriter)>,
     ) -> Result<Vec<JoinHandle<()>>, EngineError> {
         let Channels {
-            owner: (events, owner_events),
+            owner: (events, _),
+            durable: _,
             parse: (parse_sender, jobs),
             commit: (settlements_sender, settlements),
             side: (side, side_messages),
             suspects: (suspects_sender, suspects),
             refill: (refill_sender, refills),
         } = channels;
-        drop((owner_events, parse_sender, refill_sender));
+        drop((parse_sender, refill_sender));
         let outlets = ParseOutlets {
             owner: events.clone(),
             commit: settlements_sender,
@@ -270,25 +276,8 @@ impl Run {
         } else {
             ending.outcome
         };
-        status.conclude(&saved, outcome, &self.waiting_hosts(ending, &saved));
+        status.conclude(&saved, outcome, &ending.waiting);
         Ok(self.report(outcome, saved))
-    }
-
-    /// Returns the hosts that wait at the end: those of the owner, unless its count of URLs says that it ended before the last
-    /// commits; then those of the store, if it answers.
-    fn waiting_hosts(&self, ending: &Ending, saved: &SavedProgress) -> WaitingHosts {
-        let mut waiting = WaitingHosts::default();
-        if ending.waiting.url_count == saved.counts.queued {
-            return ending.waiting.clone();
-        }
-        let counted = self.store.queued_hosts(&mut |host, url_count, _| {
-            waiting.add(&host, url_count, TOP_HOSTS_MAX);
-        });
-        if counted.is_ok() {
-            waiting
-        } else {
-            ending.waiting.clone()
-        }
     }
 
     /// Keeps the filter for the next run. Keys that are held exactly are not kept twice: those of a small crawl are read
@@ -359,7 +348,7 @@ impl Run {
     }
 }
 
-/// Reads queues from the store until no one asks any more.
+/// Reads queues from the store until no one asks any more, or the crawl ends at once.
 fn run_refills(
     store: &dyn Store,
     live: &Live,
@@ -367,6 +356,9 @@ fn run_refills(
     events: &Sender<OwnerEvent>,
 ) -> Result<(), EngineError> {
     for RefillRequest { host, from, limit } in requests {
+        if live.is_halted() {
+            break;
+        }
         let urls = patiently(live, || store.read_queue(&host, from, limit))?;
         if events.send(OwnerEvent::Refilled(host, urls)).is_err() {
             break;

@@ -55,7 +55,7 @@ impl ExactKeys {
         let places_count: usize = self
             .shards
             .iter()
-            .map(|shard| lock(shard).capacity() / 7 * 8)
+            .map(|shard| (lock(shard).capacity() * 8).div_ceil(7))
             .sum();
         places_count as u64 * (size_of::<u128>() as u64 + 1)
     }

@@ -21,5 +21,5 @@ pub use outcome::{
     RetryClass, Timings, Truncation,
 };
 pub use page::{Directives, Disposition, LinkKind, Outlink, PageRecord, ParsedPage, WarcLocation};
-pub use queue::{Lease, LeaseId, Purpose, QueuePosition, QueuedUrl};
+pub use queue::{AwaitedHost, Lease, LeaseId, Purpose, QueuePosition, QueuedUrl};
 pub use text::is_unprintable;

@@ -1,6 +1,6 @@
 //! Queue entries and leases: what the frontier remembers of a URL until it is finished.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use crate::{CanonicalUrl, Host, UrlKey, Via};
 
@@ -32,6 +32,21 @@ pub struct QueuedUrl {
     pub referrer: Option<Arc<str>>,
     /// Failed attempts so far in this run; not stored.
     pub attempt: u16,
+}
+
+/// A host that could not be reached, and that a crawl waits for with nothing else to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedHost {
+    /// The host.
+    pub host: Host,
+    /// The time until it is tried again.
+    pub pause: Duration,
+    /// How often in a row it could not be reached.
+    pub failure_count: u32,
+    /// Why at first, in words; kept of a few hosts only.
+    pub reason: Option<String>,
+    /// The other hosts with work, which wait as well.
+    pub other_count: u64,
 }
 
 /// The name of one lease, unique within a run.

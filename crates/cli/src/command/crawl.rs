@@ -2,7 +2,7 @@
 
 use types::Canonicalizer;
 
-use super::{drive, effective};
+use super::{demo, drive, effective};
 use crate::{
     failure::{Exit, Failure},
     flags::CrawlCommand,
@@ -23,6 +23,7 @@ pub(super) fn run(command: &CrawlCommand) -> Result<Exit, Failure> {
     }
     print_settings(&effective, &printer);
     let config = effective.settings.crawl_config()?;
+    demo::refuse_folder_of_demo(&config.data)?;
     let canonicalizer = Canonicalizer::new(config.canonical.clone());
     let seeds = seeds::read_all(&command.seeds, &canonicalizer, &printer)?;
     let headline = format!(

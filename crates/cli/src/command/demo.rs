@@ -165,6 +165,25 @@ fn claim(folder: &Path, page_count: u64) -> Result<(), Failure> {
     fs::write(&marker, wanted).map_err(|error| unusable_folder(folder, &error))
 }
 
+/// Refuses a folder that a demo made to the crawl of other sites: the crawl in it is of a site that is gone.
+///
+/// # Errors
+///
+/// Fails when the folder holds the marker of a demo, which [`claim`] leaves.
+pub(super) fn refuse_folder_of_demo(folder: &Path) -> Result<(), Failure> {
+    if !folder.join(MARKER_FILE).exists() {
+        return Ok(());
+    }
+    let shown = folder.display();
+    Err(Failure::new(
+        Exit::Usage,
+        format!("the data folder {shown} is that of a demo (it holds {MARKER_FILE})"),
+    )
+    .with_hint(format!(
+        "name another folder with --data for a crawl of your own; `bloomcrawl demo --data {shown}`, with the same --pages, goes on with the demo"
+    )))
+}
+
 fn refused(folder: &Path, why: &str) -> Failure {
     Failure::new(
         Exit::Usage,

@@ -19,7 +19,7 @@ use crate::{
     printer::{self, Printer, Verbosity},
     progress::Display,
     report,
-    unit::{grouped, human_bytes},
+    unit::{grouped, megabytes},
 };
 
 /// How often the crawl is looked at; also the longest that a Ctrl-C waits to be acted on.
@@ -133,17 +133,17 @@ fn print_memory(plan: &MemoryPlan, printer: &Printer) {
     main.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
     let main: Vec<String> = main
         .into_iter()
-        .map(|(name, bytes, _)| format!("{name} {}", human_bytes(*bytes)))
+        .map(|(name, bytes, _)| format!("{name} {}", megabytes(*bytes)))
         .collect();
     printer.message(&format!(
         "memory: at most {}, less for small crawls ({})",
-        human_bytes(total),
+        megabytes(total),
         main.join(", ")
     ));
     for (name, bytes, settings) in rows {
         printer.detail(&format!(
             "memory for {name}: at most {}{}",
-            human_bytes(bytes),
+            megabytes(bytes),
             if settings.is_empty() {
                 String::new()
             } else {

@@ -17,7 +17,9 @@ use crate::{
 
 /// The longest host, path or remark shown, in characters.
 const TEXT_CHARS_MAX: usize = 1_000;
-/// A crawl writes its figures every five seconds; older ones than this are worth a word.
+/// A crawl writes its figures at its start, after this time, and then every five seconds.
+const SECOND_WRITE_SECONDS: f64 = 1.0;
+/// Figures that are older than this are worth a word.
 const FRESH_SECONDS_MAX: f64 = 60.0;
 
 /// Prints the status of the crawl in the data folder.
@@ -48,7 +50,11 @@ fn text(title: &str, status: &Status) -> String {
         page.line(&format!("  {}", clean(remark, TEXT_CHARS_MAX)));
     }
     let Some(figures) = &status.figures else {
-        page.line("  There are no figures; the next run writes some.");
+        page.line(if status.is_running {
+            "  There are no figures yet; a crawl writes some as soon as it is open."
+        } else {
+            "  There are no figures; the next run writes some."
+        });
         return page.into_text();
     };
     let age = status.age_seconds.unwrap_or_default();
@@ -58,6 +64,10 @@ fn text(title: &str, status: &Status) -> String {
         match status.state {
             CrawlState::Running if age > FRESH_SECONDS_MAX => {
                 "it is being opened or verified, or waits"
+            }
+            // What the run has done since is not in them.
+            CrawlState::Running if figures.elapsed_seconds < SECOND_WRITE_SECONDS => {
+                "as the run began, none newer"
             }
             CrawlState::Interrupted => "what came after is in the store",
             _ => "",
@@ -202,6 +212,17 @@ mod tests {
             running.lines().all(|line| line.chars().count() <= 80),
             "{running}"
         );
+        assert!(!running.contains("as the run began"), "{running}");
+        let mut begun = status(true, 3.0);
+        if let Some(figures) = &mut begun.figures {
+            figures.elapsed_seconds = 0.1;
+        }
+        let begun = text("Crawl in data", &begun);
+        assert!(
+            begun.contains("as the run began, none newer")
+                && begun.lines().all(|line| line.chars().count() <= 80),
+            "{begun}"
+        );
         assert!(text("x", &status(true, 90.0)).contains("being opened or verified"));
         let killed = text("Crawl in data", &status(false, 3_600.0));
         assert!(
@@ -221,8 +242,10 @@ mod tests {
         status.remark = Some("status.json is of another crawl".to_owned());
         let text = text("x", &status);
         assert!(
-            text.contains("of another crawl") && text.contains("no figures"),
+            text.contains("of another crawl") && text.contains("no figures;"),
             "{text}"
         );
+        status.is_running = true;
+        assert!(super::text("x", &status).contains("no figures yet;"));
     }
 }

@@ -100,7 +100,7 @@ pub(crate) static TABLE: &[Setting] = &[
         OUTPUTS,
         "data",
         Kind::Text("DIR"),
-        "The folder of the outputs and of the embedded store. A second run on the same folder resumes. A demo that is not told one uses a temporary folder and removes it.",
+        "The folder of the outputs and of the embedded store. A second run on the same folder resumes.",
         |s| Value::Text(s.crawl.data.display().to_string()),
         |s, v| {
             s.crawl.data = PathBuf::from(not_empty(text(v)?)?);
@@ -227,7 +227,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "max-links",
         COUNT,
-        "Take at most this many links from one page, and 512 bytes of URLs for each (1 MB at least).",
+        "Take at most this many links from one page, and 512 bytes of URLs for each (1 MiB at least).",
         |s| count_of(s.crawl.outlinks_max),
         |s, v| put(&mut s.crawl.outlinks_max, number(v)),
     )
@@ -320,7 +320,7 @@ pub(crate) static TABLE: &[Setting] = &[
         PACE,
         "nofollow",
         switch("no-nofollow"),
-        "Obey nofollow: of links, of robots meta elements, of X-Robots-Tag.",
+        "Do not follow the links that a page asks not to be followed: those with rel=nofollow, and all of a page whose robots meta element or X-Robots-Tag header says nofollow.",
         |s| Value::Switch(s.crawl.nofollow),
         |s, v| put(&mut s.crawl.nofollow, is_on(&v)),
     )

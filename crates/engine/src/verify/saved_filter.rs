@@ -49,7 +49,7 @@ pub(super) fn check(check: &mut Check<'_>, known: &Known, crawl_id: &str) -> Fil
         Ok(Some((filter, replayed))) => examine(check, known, &filter, replayed),
         Ok(None) => {
             check.findings.remark(format!(
-                "there is no {SNAPSHOT_FILE}; the next run reads the keys from the store"
+                "there is no {SNAPSHOT_FILE}, which is no fault: it is written at checkpoints and when a run ends, and only once a crawl has a filter, which small ones have not; the next run reads the keys from the store"
             ));
             FilterFinding::default()
         }

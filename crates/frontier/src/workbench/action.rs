@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use types::{CanonicalUrl, FetchFailure, Host, Lease, QueuePosition};
+use types::{AwaitedHost, CanonicalUrl, FetchFailure, Host, Lease, QueuePosition};
 
 /// The limits and the manners of a crawl.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ pub enum RobotsAnswer {
 }
 
 /// The workbench's vital signs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkbenchStats {
     /// URLs that wait, in memory and in the store.
     pub queued_count: u64,
@@ -156,4 +156,6 @@ pub struct WorkbenchStats {
     pub leased_count: u64,
     /// Pages with a response, in the whole crawl.
     pub pages_count: u64,
+    /// The host that all others wait behind, where that is one that could not be reached.
+    pub awaited: Option<AwaitedHost>,
 }

@@ -210,6 +210,7 @@ impl Workbench {
             fetching_count: u64::from(self.fetching_count),
             leased_count: u64::from(self.page_lease_count),
             pages_count: self.pages_count,
+            awaited: self.awaited(),
         }
     }
 

@@ -65,13 +65,14 @@ pub(super) fn load(path: &Path) -> Result<Saved, Failure> {
     })
 }
 
+/// Tells why there is no snapshot: mostly that the crawl is small, or that none was due yet.
 fn nothing_saved(folder: &Path) -> Failure {
     Failure::new(
         Exit::Usage,
-        format!("{} holds no {SNAPSHOT_FILE}", folder.display()),
+        format!("{} holds no {SNAPSHOT_FILE} yet", folder.display()),
     )
     .with_hint(
-        "a filter is saved when a run of its crawl ends; a small crawl keeps its keys exactly, and saves none",
+        "a crawl that has a filter writes it at its first checkpoint (checkpoint-interval, by default a minute) and when a run ends; a small crawl, or one with --seen-mode exact or store, has no filter and writes none",
     )
 }
 
