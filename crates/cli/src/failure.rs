@@ -100,7 +100,7 @@ fn hint_of(error: &EngineError) -> Option<&'static str> {
         }
         EngineError::File { .. } => Some(DISK_HINT),
         EngineError::Store(_) if error.kind() == ErrorKind::Surroundings => Some(DISK_HINT),
-        EngineError::Store(_) if error.is_resumable() => Some(
+        EngineError::Store(_) | EngineError::StoreAway(_) if error.is_resumable() => Some(
             "--store and --schema name the store; whatever was committed is safe, and the same command resumes",
         ),
         EngineError::Store(_) => Some(

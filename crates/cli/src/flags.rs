@@ -21,7 +21,8 @@ Exit codes:
   3  configuration: a value of config.toml or of the environment is wrong, settings do not
      go together (as a --memory that is too small), the data folder cannot be used
   4  the store failed, or a file of the crawl is damaged
-  5  stopped early, and the same command resumes: Ctrl-C, a full disk, no host reached";
+  5  stopped early, and the same command resumes: Ctrl-C, a full disk, no host reached,
+     a database that was away for over a minute";
 
 /// Crawls the web politely, fetching no URL twice; a Bloom filter answers most of "was this seen?" from memory.
 #[derive(Debug, Parser)]

@@ -49,6 +49,9 @@ pub enum EngineError {
     /// The store failed.
     #[error("store: {0}")]
     Store(#[from] StoreError),
+    /// The store was there before, and then away for longer than a crawl waits.
+    #[error("store: {0}; it was waited for a minute")]
+    StoreAway(StoreError),
     /// A file of ours could not be read or written.
     #[error("{path}: {source}")]
     File {
@@ -77,7 +80,7 @@ pub enum ErrorKind {
     Config,
     /// The store, or a file of the crawl beside it.
     Store,
-    /// The surroundings, a full disk among them: nothing is wrong with the crawl, and it can be resumed when they are better.
+    /// The surroundings, a full disk and a store that is away among them: nothing is wrong with the crawl, and it can be resumed when they are better.
     Surroundings,
     /// Anything else of ours.
     Internal,
@@ -95,6 +98,7 @@ impl EngineError {
             | Self::FolderInUse(_) => ErrorKind::Config,
             Self::NothingReached(_)
             | Self::OutOfFiles(_)
+            | Self::StoreAway(_)
             | Self::File { .. }
             | Self::Store(StoreError::DiskFull(_)) => ErrorKind::Surroundings,
             Self::Store(_) | Self::Damaged { .. } => ErrorKind::Store,

@@ -21,29 +21,33 @@ pub(crate) fn patiently<T>(
     live: &Live,
     operation: impl FnMut() -> Result<T, StoreError>,
 ) -> Result<T, EngineError> {
-    again(|| !live.is_halted(), operation)
+    again(|| !live.is_halted(), thread::sleep, operation)
 }
 
 /// Does the same while a crawl is opened, when nobody can ask it to end at once.
 pub(crate) fn patiently_at_opening<T>(
     operation: impl FnMut() -> Result<T, StoreError>,
 ) -> Result<T, EngineError> {
-    again(|| true, operation)
+    again(|| true, thread::sleep, operation)
 }
 
 fn again<T>(
     may_wait: impl Fn() -> bool,
+    mut wait: impl FnMut(Duration),
     mut operation: impl FnMut() -> Result<T, StoreError>,
 ) -> Result<T, EngineError> {
     let mut pause = PAUSE_FIRST;
     for _ in 1..TRIES {
         match operation() {
-            Err(StoreError::Unavailable(_)) if may_wait() => thread::sleep(pause),
+            Err(StoreError::Unavailable(_)) if may_wait() => wait(pause),
             result => return result.map_err(EngineError::Store),
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
-    operation().map_err(EngineError::Store)
+    operation().map_err(|error| match error {
+        StoreError::Unavailable(_) => EngineError::StoreAway(error),
+        error => EngineError::Store(error),
+    })
 }
 
 #[cfg(test)]
@@ -71,11 +75,27 @@ mod tests {
         let away = || StoreError::Unavailable("for long".to_owned());
         let answer = again(
             || false,
+            |_| {},
             || {
                 call_count += 1;
                 Err::<(), _>(away())
             },
         );
         assert!(answer.is_err() && call_count == 1, "nobody waits any more");
+    }
+
+    #[test]
+    fn a_store_that_stays_away_is_given_up_after_a_minute() {
+        let mut waited = Duration::ZERO;
+        let answer = again(
+            || true,
+            |pause| waited += pause,
+            || Err::<(), _>(StoreError::Unavailable("for good".to_owned())),
+        );
+        assert!(
+            matches!(answer, Err(EngineError::StoreAway(_))),
+            "{answer:?}"
+        );
+        assert!((60..75).contains(&waited.as_secs()), "{waited:?}");
     }
 }

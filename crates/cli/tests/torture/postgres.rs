@@ -154,6 +154,7 @@ fn an_outage_is_survived() {
     let is_finished = trial.judge("an outage", &run, &AWAY);
     // A crawl waits for about a minute.
     assert!(is_finished || outage > Duration::from_secs(50));
+    assert!(run.code != Some(4), "an outage is no fault of the store's");
     trial.finish();
 }
 
