@@ -105,3 +105,20 @@ impl Totals {
         self.body_bytes += record.body_bytes;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_comes_back_to_the_last_bit() {
+        for step in 1..2_000_u32 {
+            let saved = SavedProgress {
+                expected_lost: f64::from(step).sqrt() * 17.3,
+                key_sum: u64::MAX - u64::from(step),
+                ..SavedProgress::default()
+            };
+            assert_eq!(SavedProgress::from_bytes(&saved.to_bytes()).unwrap(), saved);
+        }
+    }
+}
