@@ -118,7 +118,8 @@ mod tests {
                 key_sum: u64::MAX - u64::from(step),
                 ..SavedProgress::default()
             };
-            assert_eq!(SavedProgress::from_bytes(&saved.to_bytes()).unwrap(), saved);
+            let read = SavedProgress::from_bytes(&saved.to_bytes()).expect("what was written");
+            assert_eq!(read, saved);
         }
     }
 }
