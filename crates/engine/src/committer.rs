@@ -121,7 +121,7 @@ impl Committer {
                 }
                 self.backlog.settle_links(seen_link_bytes);
             }
-            SideMessage::Seeds(settlement) => self.arrive(*settlement),
+            SideMessage::Batch(settlement) => self.arrive(*settlement),
             SideMessage::Archive(members) => self.outputs.archive(&members)?,
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Committer {
         self.count_notes(&batch);
         let mut finished = Vec::with_capacity(batch.finished.len());
         let mut leases = Vec::with_capacity(batch.finished.len());
-        let mut seed_batch_count = 0;
+        let mut batch_count = 0;
         for finish in batch.finished {
             self.saved.counts.add_tally(&finish.tally);
             match finish.page {
@@ -156,7 +156,7 @@ impl Committer {
                     leases.push(page.lease);
                     finished.push(self.finish_page(page)?);
                 }
-                None => seed_batch_count += 1,
+                None => batch_count += 1,
             }
         }
         self.saved.outputs = self.outputs.flush()?;
@@ -182,7 +182,7 @@ impl Committer {
         drop(self.durable.send(Durable {
             notes: batch.notes,
             leases,
-            seed_batch_count,
+            batch_count,
         }));
         self.backlog.settle_links(note_bytes);
         Ok(())

@@ -45,6 +45,8 @@ pub struct CrawlConfig {
     pub redirects_max: u8,
     /// Whether robots.txt is obeyed. Off only for sites of one's own.
     pub robots: bool,
+    /// Whether the sitemaps that robots.txt files name are read. Those that are seeds, or that pages link to, always are.
+    pub sitemaps: bool,
     /// What answers whether a URL is known.
     pub seen_mode: SeenMode,
     /// URLs that the filter is sized for; it grows with more.
@@ -175,6 +177,7 @@ impl Default for CrawlConfig {
             exclude: Vec::new(),
             redirects_max: 10,
             robots: true,
+            sitemaps: true,
             seen_mode: SeenMode::BloomStore,
             expected_urls: 10_000_000,
             false_positive_rate: 0.01,

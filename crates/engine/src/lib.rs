@@ -23,6 +23,7 @@ mod progress;
 mod ratio;
 mod record;
 mod report;
+mod robots_stage;
 mod room;
 mod run;
 mod saved;

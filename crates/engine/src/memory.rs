@@ -433,10 +433,10 @@ impl<'a> Sizing<'a> {
             .saturating_add(small_pages.saturating_mul(small.max(waiting)))
     }
 
-    /// The links of one page, whose URLs come to as much as they may together; they share the referrer.
+    /// The links of one page, or the entries of a sitemap, whose URLs come to as much as they may together; they share the referrer.
     fn links_bytes(&self) -> u64 {
         let url_bytes = self.config.canonical.url_bytes_max as u64;
-        let links = self.config.outlinks_max as u64;
+        let links = self.config.outlinks_max.max(parser::ENTRIES_MAX) as u64;
         let together_bytes = parser::outlink_bytes_max(self.config.outlinks_max) as u64;
         (links.saturating_mul(url_bytes))
             .min(together_bytes)

@@ -15,8 +15,15 @@ use crate::{EngineError, room::HeldBytes};
 pub(crate) enum OwnerEvent {
     /// The request of a page lease ended.
     Fetched(Box<FetchedPage>),
-    /// A robots lease ended with this answer.
-    Robots(LeaseId, RobotsAnswer),
+    /// A robots lease ended.
+    Robots {
+        /// The lease.
+        lease: LeaseId,
+        /// With this answer.
+        answer: RobotsAnswer,
+        /// How many batches of sitemaps were offered with it.
+        batch_count: u64,
+    },
     /// A host was resolved.
     Resolved(Host, Resolution),
     /// The store's answer to a refill.
@@ -39,8 +46,8 @@ pub(crate) struct Durable {
     pub(crate) notes: Vec<QueuedUrl>,
     /// Leases that are over.
     pub(crate) leases: Vec<LeaseId>,
-    /// Seed batches whose every seed is settled.
-    pub(crate) seed_batch_count: u64,
+    /// Batches of seeds or sitemaps of which every URL is settled.
+    pub(crate) batch_count: u64,
 }
 
 /// A page lease with what came of it.
@@ -73,13 +80,13 @@ pub(crate) enum SideMessage {
         /// What those of them that are no new links had in the backlog, in bytes.
         seen_link_bytes: u64,
     },
-    /// A batch of seeds was settled as far as memory can tell.
-    Seeds(Box<Settlement>),
+    /// A batch of seeds, or of the sitemaps of a robots.txt file, was settled as far as memory can tell.
+    Batch(Box<Settlement>),
     /// Records for the archive that belong to no page.
     Archive(HeldBytes),
 }
 
-/// A page (or seed batch) with everything that must be durable before it is finished.
+/// A page (or batch of seeds or sitemaps) with everything that must be durable before it is finished.
 pub(crate) struct Settlement {
     /// Its name in the seen test and the ledger.
     pub(crate) token: PageToken,
@@ -93,7 +100,7 @@ pub(crate) struct Settlement {
 pub(crate) struct Finish {
     /// The candidates that ended in memory.
     pub(crate) tally: PageTally,
-    /// The page; `None` for a batch of seeds.
+    /// The page; `None` for a batch of seeds or sitemaps.
     pub(crate) page: Option<FinishedPage>,
 }
 

@@ -92,7 +92,7 @@ pub(crate) struct Owner {
     pub(crate) refill: Sender<RefillRequest>,
     pub(crate) live: Arc<Live>,
     pub(crate) begun: Instant,
-    pub(crate) seeds: SeedBatches,
+    pub(crate) batches: Batches,
     pub(crate) drain_timeout: Duration,
     /// How the crawl is to end, and the time at which it no longer waits for its leases.
     pub(crate) ending: Option<(Outcome, Duration)>,
@@ -101,11 +101,21 @@ pub(crate) struct Owner {
     pub(crate) told_setback_count: usize,
 }
 
-/// Seed batches offered and settled; the crawl cannot end before they agree.
+/// Batches of seeds and sitemaps, offered and settled; the crawl cannot end before they agree.
 #[derive(Default)]
-pub(crate) struct SeedBatches {
-    offered: Option<u64>,
+pub(crate) struct Batches {
+    /// Of seeds; `None` until all of them were offered.
+    seeds_offered: Option<u64>,
+    sitemaps_offered: u64,
+    /// Of both. One of sitemaps may be settled before it is known to be offered; until then its lease is under way.
     settled: u64,
+}
+
+impl Batches {
+    fn are_settled(&self) -> bool {
+        self.seeds_offered
+            .is_some_and(|seeds| seeds + self.sitemaps_offered == self.settled)
+    }
 }
 
 impl Owner {
@@ -213,7 +223,7 @@ impl Owner {
         }
         // Only with all seeds is it known whether anything is left. A limit that ends a run does not wait for that, since
         // every run offers them; one that lets it make no request at all does.
-        let is_all_known = self.seeds.offered == Some(self.seeds.settled);
+        let is_all_known = self.batches.are_settled();
         if is_all_known && self.workbench.is_drained() {
             return Some(Outcome::Finished);
         }
@@ -258,7 +268,7 @@ impl Owner {
     }
 
     fn take_durable(&mut self, durable: Durable) {
-        self.seeds.settled += durable.seed_batch_count;
+        self.batches.settled += durable.batch_count;
         let now = self.now();
         enqueue(&mut self.workbench, durable, now);
     }
@@ -267,7 +277,14 @@ impl Owner {
         let now = self.now();
         match event {
             OwnerEvent::Fetched(fetched) => self.take_fetched(fetched, now),
-            OwnerEvent::Robots(lease, answer) => self.workbench.robots_answered(lease, answer, now),
+            OwnerEvent::Robots {
+                lease,
+                answer,
+                batch_count,
+            } => {
+                self.batches.sitemaps_offered += batch_count;
+                self.workbench.robots_answered(lease, answer, now);
+            }
             OwnerEvent::Resolved(host, resolution) => {
                 self.workbench.resolved(&host, resolution, now);
             }
@@ -280,7 +297,7 @@ impl Owner {
                 // It has room for the one answer.
                 drop(reply.send(self.workbench.waiting_hosts(TOP_HOSTS_MAX)));
             }
-            OwnerEvent::SeedsOffered(batch_count) => self.seeds.offered = Some(batch_count),
+            OwnerEvent::SeedsOffered(batch_count) => self.batches.seeds_offered = Some(batch_count),
             OwnerEvent::Stop => self.end(Outcome::Stopped),
             OwnerEvent::StopNow => return ControlFlow::Break(()),
             OwnerEvent::Fault(fault) => {

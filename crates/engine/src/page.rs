@@ -1,16 +1,14 @@
 //! The parse stage: plain threads that turn outcomes into settlements. Whatever is hot about a link happens here:
 //! decoding, parsing, canonicalization and the seen test, a page at a time.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc};
 
 use crossbeam_channel::{Receiver, Sender};
-use frontier::{Admission, PageToken, RobotsAnswer, Scope, SeenTest};
-use jiff::Timestamp;
+use frontier::{Admission, PageToken, Scope, SeenTest};
 use parser::Parser;
-use robots::Rules;
 use types::{
     Candidate, CanonicalUrl, Canonicalizer, Disposition, FailureKind, FetchFailure, FetchOutcome,
-    KeySeed, Outlink, PageRecord, PageTally, ParsedPage, Purpose, QueuedUrl, Redirect,
+    KeySeed, LinkKind, Outlink, PageRecord, PageTally, ParsedPage, Purpose, QueuedUrl, Redirect,
     RejectReason, Response, Truncation, Via,
 };
 
@@ -31,6 +29,10 @@ pub(crate) struct ParseStage {
     pub(crate) scope: Scope,
     pub(crate) seen: Arc<SeenTest>,
     pub(crate) key_seed: KeySeed,
+    /// Whether the sitemaps that robots.txt files name are read.
+    pub(crate) takes_sitemaps: bool,
+    /// Links taken from one page.
+    pub(crate) outlinks_max: usize,
     pub(crate) decoded_bytes_max: usize,
     /// What a page's record keeps of the target of a redirect.
     pub(crate) redirect_bytes_max: usize,
@@ -58,9 +60,9 @@ struct Answer {
 }
 
 /// A body without its content codings, and the right to have it if it is large.
-struct DecodedBody<'a> {
-    bytes: Cow<'a, [u8]>,
-    _place: Option<LargePage<'a>>,
+pub(crate) struct DecodedBody<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    place: Option<LargePage<'a>>,
 }
 
 impl ParseStage {
@@ -171,9 +173,7 @@ impl ParseStage {
         let body = match self.decode(response) {
             Ok(body) => body,
             Err(failure) => {
-                record.disposition = Disposition::Failed;
-                record.error = Some(failure.kind);
-                record.error_detail = Some(failure.detail);
+                fail(record, failure);
                 return Vec::new();
             }
         };
@@ -182,17 +182,56 @@ impl ParseStage {
         if !(200..300).contains(&response.status) {
             return Vec::new();
         }
-        let parsed = self
-            .parser
-            .parse(&queued.url, &response.headers, &body.bytes);
-        // Its memory is free for the next page while the links are looked up.
-        drop(body);
-        self.page_candidates(queued, parsed, record, tally)
+        match self.parse(queued, response, body) {
+            Ok((parsed, is_cut)) => {
+                if is_cut {
+                    record.truncated = record.truncated.or(Some(Truncation::Length));
+                }
+                self.page_candidates(queued, parsed, record, tally)
+            }
+            Err(failure) => {
+                fail(record, failure);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Parses a body, and says whether more of it than was parsed is packed in it.
+    fn parse<'a>(
+        &'a self,
+        queued: &QueuedUrl,
+        response: &Response,
+        mut body: DecodedBody<'a>,
+    ) -> Result<(ParsedPage, bool), FetchFailure> {
+        let mut is_cut = false;
+        let is_packed = is_packed_sitemap(queued, &body.bytes);
+        if is_packed {
+            // A small file may hold a large one.
+            if body.place.is_none() {
+                body.place = Some(self.large_pages.enter());
+            }
+            let bytes_max = self.decoded_bytes_max.saturating_sub(body.bytes.len());
+            let is_cut_on_wire = response.truncation.is_some();
+            let (bytes, has_more) = fetcher::unpack_gzip(&body.bytes, is_cut_on_wire, bytes_max)?;
+            body.bytes = Cow::Owned(bytes);
+            is_cut = has_more;
+        }
+        let (url, headers) = (&queued.url, &response.headers);
+        // The memory of the body is free for the next page when this returns, before the links are looked up.
+        let parsed = if is_packed || queued.via == Via::Sitemap {
+            self.parser.parse_sitemap(url, headers, &body.bytes)
+        } else {
+            self.parser.parse(url, headers, &body.bytes)
+        };
+        Ok((parsed, is_cut))
     }
 
     /// Undoes the content codings; of a body that was cut, what comes before the cut. One that is large, or turns out to be,
     /// waits until fewer large ones are decoded and read.
-    fn decode<'a>(&'a self, response: &'a Response) -> Result<DecodedBody<'a>, FetchFailure> {
+    pub(crate) fn decode<'a>(
+        &'a self,
+        response: &'a Response,
+    ) -> Result<DecodedBody<'a>, FetchFailure> {
         let Response {
             headers,
             wire_body,
@@ -205,10 +244,7 @@ impl ParseStage {
             } else {
                 fetcher::decode_body(headers, wire_body, bytes_max)
             };
-            bytes.map(|bytes| DecodedBody {
-                bytes,
-                _place: place,
-            })
+            bytes.map(|bytes| DecodedBody { bytes, place })
         };
         let bytes_max = self.decoded_bytes_max;
         if wire_body.len() > SMALL_PAGE_BYTES || bytes_max <= SMALL_PAGE_BYTES {
@@ -223,12 +259,12 @@ impl ParseStage {
     }
 
     /// Returns the right to copy a body of this length, which a large one needs.
-    fn place_for(&self, body_bytes: usize) -> Option<LargePage<'_>> {
+    pub(crate) fn place_for(&self, body_bytes: usize) -> Option<LargePage<'_>> {
         (body_bytes > SMALL_PAGE_BYTES).then(|| self.large_pages.enter())
     }
 
     /// Asks which candidates are new, and counts those that a commit has to settle.
-    fn admit(
+    pub(crate) fn admit(
         &self,
         token: PageToken,
         candidates: Vec<Candidate>,
@@ -256,7 +292,11 @@ impl ParseStage {
                 key: self.key_seed.key(&url),
                 url,
                 depth: queued.position.depth,
-                via: Via::Redirect,
+                // What a sitemap redirects to is that sitemap.
+                via: match queued.via {
+                    Via::Sitemap => Via::Sitemap,
+                    _ => Via::Redirect,
+                },
                 redirect_count: queued.redirect_count.saturating_add(1),
                 referrer: Some(Arc::from(queued.url.as_str())),
             }),
@@ -287,8 +327,9 @@ impl ParseStage {
             .into_iter()
             .filter_map(|outlink| {
                 let is_nofollow = page_is_nofollow || (self.obey_nofollow && outlink.is_nofollow);
+                let kind = outlink.kind;
                 match target(outlink, is_nofollow) {
-                    Ok(url) => Some(self.link(url, queued, &referrer)),
+                    Ok(url) => Some(self.link(url, kind, queued, &referrer)),
                     Err(reason) => {
                         tally.reject(reason);
                         None
@@ -298,13 +339,32 @@ impl ParseStage {
             .collect()
     }
 
-    fn link(&self, url: CanonicalUrl, queued: &QueuedUrl, referrer: &Arc<str>) -> Candidate {
+    fn link(
+        &self,
+        url: CanonicalUrl,
+        kind: LinkKind,
+        queued: &QueuedUrl,
+        referrer: &Arc<str>,
+    ) -> Candidate {
+        let depth = queued.position.depth;
+        let (depth, via, redirect_count) = match kind {
+            // So that a chain of indexes ends as one of redirects does.
+            LinkKind::Sitemap => (
+                depth.max(1),
+                Via::Sitemap,
+                queued.redirect_count.saturating_add(1),
+            ),
+            LinkKind::Entry => (depth.saturating_add(1), Via::Entry, 0),
+            LinkKind::Anchor | LinkKind::Link | LinkKind::Frame | LinkKind::Refresh => {
+                (depth.saturating_add(1), Via::Link, 0)
+            }
+        };
         Candidate {
             key: self.key_seed.key(&url),
             url,
-            depth: queued.position.depth.saturating_add(1),
-            via: Via::Link,
-            redirect_count: 0,
+            depth,
+            via,
+            redirect_count,
             referrer: Some(Arc::clone(referrer)),
         }
     }
@@ -337,84 +397,27 @@ impl ParseStage {
         let finish = Finish { tally, page: None };
         outlets
             .side
-            .send(SideMessage::Seeds(Box::new(Settlement {
+            .send(SideMessage::Batch(Box::new(Settlement {
                 token,
                 admission,
                 finish,
             })))
             .ok()
     }
-
-    fn take_robots(&self, fetched: FetchedPage, outlets: &ParseOutlets) -> Option<()> {
-        let FetchedPage {
-            lease,
-            outcome,
-            fetched_at,
-            hold,
-        } = fetched;
-        if let (Some(archivist), Some(response)) = (&self.archivist, response_of(&outcome)) {
-            let place = self.place_for(response.wire_body.len());
-            let members = archivist.aside(lease.url(), response, fetched_at);
-            drop(place);
-            outlets.side.send(SideMessage::Archive(members)).ok()?;
-        }
-        let wire_bytes = response_of(&outcome).map_or(0, |response| response.wire_body.len());
-        self.live.count_unrecorded(wire_bytes as u64);
-        let answer = self.robots_answer(lease.url(), outcome);
-        drop(hold);
-        outlets
-            .owner
-            .send(OwnerEvent::Robots(lease.id, answer))
-            .ok()
-    }
-
-    /// Reads a robots.txt answer by RFC 9309, section 2.3.1.
-    fn robots_answer(&self, url: &CanonicalUrl, outcome: FetchOutcome) -> RobotsAnswer {
-        match outcome {
-            FetchOutcome::Failed(failure) => unreachable(failure, None),
-            FetchOutcome::Redirect(redirect) => {
-                let target = self
-                    .canonicalizer
-                    .resolve(&url.to_url(), &redirect.location);
-                target.map_or(RobotsAnswer::Unavailable, RobotsAnswer::Redirect)
-            }
-            FetchOutcome::Response(response) => match response.status {
-                200..300 => self.robots_rules(&response),
-                429 | 500.. => {
-                    let retry_after = record::retry_after(&response, Timestamp::now());
-                    let detail = format!("status {}", response.status);
-                    unreachable(failure(FailureKind::ServerError, detail), retry_after)
-                }
-                _ => RobotsAnswer::Unavailable,
-            },
-        }
-    }
-
-    /// Reads the rules of a file. One that broke off could miss any rule, and its last could be cut; one at the cap on
-    /// bodies is longer than what is read of it anyway.
-    fn robots_rules(&self, response: &Response) -> RobotsAnswer {
-        if let Some(Truncation::Time | Truncation::Disconnect) = response.truncation {
-            let detail = "the file broke off".to_owned();
-            return unreachable(failure(FailureKind::Disconnected, detail), None);
-        }
-        match self.decode(response) {
-            Ok(body) => {
-                RobotsAnswer::Rules(Arc::new(Rules::parse(&body.bytes, &self.product_token)))
-            }
-            Err(failure) => unreachable(failure, None),
-        }
-    }
 }
 
-const fn unreachable(failure: FetchFailure, retry_after: Option<Duration>) -> RobotsAnswer {
-    RobotsAnswer::Unreachable {
-        failure,
-        retry_after,
-    }
+/// Records that a page's body cannot be used.
+fn fail(record: &mut PageRecord, failure: FetchFailure) {
+    record.disposition = Disposition::Failed;
+    record.error = Some(failure.kind);
+    record.error_detail = Some(failure.detail);
 }
 
-const fn failure(kind: FailureKind, detail: String) -> FetchFailure {
-    FetchFailure { kind, detail }
+/// Says whether a body is a sitemap within a gzip file: one that was named as a sitemap, or whose name says so.
+fn is_packed_sitemap(queued: &QueuedUrl, body: &[u8]) -> bool {
+    let url = queued.url.as_str();
+    let path = url.split('?').next().unwrap_or(url);
+    fetcher::is_gzip(body) && (queued.via == Via::Sitemap || path.ends_with(".xml.gz"))
 }
 
 /// Returns where an outlink leads, or why it is not followed.
@@ -426,16 +429,8 @@ fn target(outlink: Outlink, is_nofollow: bool) -> Result<CanonicalUrl, RejectRea
     }
 }
 
-fn response_of(outcome: &FetchOutcome) -> Option<&Response> {
-    match outcome {
-        FetchOutcome::Response(response) => Some(response),
-        FetchOutcome::Redirect(redirect) => Some(&redirect.response),
-        FetchOutcome::Failed(_) => None,
-    }
-}
-
 /// Hands suspects to the confirmer. A verdict may overtake its page's settlement; the ledger takes both in either order.
-fn send_suspects(mut admission: Admission, outlets: &ParseOutlets) -> Option<Admission> {
+pub(crate) fn send_suspects(mut admission: Admission, outlets: &ParseOutlets) -> Option<Admission> {
     let suspects = std::mem::take(&mut admission.suspects);
     if !suspects.is_empty() {
         outlets.suspects.send(suspects).ok()?;

@@ -14,6 +14,8 @@ use crate::{failure::failure, zstd::decode_zstd};
 const CODINGS_MAX: usize = 4;
 /// Gzip members or zstd frames of one body. Each costs a decoder, however little it holds.
 pub(crate) const PARTS_MAX: usize = 10_000;
+/// What gzip data begin with.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Bytes decoded in one step.
 const STEP_BYTES: usize = 32 << 10;
 
@@ -59,6 +61,38 @@ pub fn decode_cut_body<'a>(
     decoded_bytes_max: usize,
 ) -> Result<Cow<'a, [u8]>, FetchFailure> {
     decode(headers, wire_body, decoded_bytes_max, Cut::Accept)
+}
+
+/// Unpacks a file that is gzip data itself, such as `sitemap.xml.gz`: returns at most `bytes_max` bytes of it, and whether
+/// there were more. Of a file that was cut on the wire (`is_cut`), what comes before the cut is all.
+///
+/// # Errors
+///
+/// [`FailureKind::Decode`] where the data of a whole file are broken or end early.
+pub fn unpack_gzip(
+    file: &[u8],
+    is_cut: bool,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, bool), FetchFailure> {
+    let mut output = Output {
+        bytes: Vec::new(),
+        bytes_max,
+    };
+    match decode_gzip(file, &mut output) {
+        Ok(()) => Ok((output.bytes, is_cut)),
+        Err(Fault::TooLarge) => Ok((output.bytes, true)),
+        Err(Fault::Broken(_)) if is_cut => Ok((output.bytes, true)),
+        Err(Fault::Broken(reason)) => Err(failure(
+            FailureKind::Decode,
+            &format!("broken gzip file: {reason}"),
+        )),
+    }
+}
+
+/// Says whether a file begins as gzip data do (RFC 1952, section 2.3.1).
+#[must_use]
+pub fn is_gzip(file: &[u8]) -> bool {
+    file.starts_with(&GZIP_MAGIC)
 }
 
 fn decode<'a>(
@@ -198,7 +232,7 @@ fn decode_gzip(mut input: &[u8], output: &mut Output) -> Result<(), Fault> {
         let mut decoder = GzDecoder::new(input);
         output.drain(&mut decoder)?;
         input = decoder.into_inner();
-        if !input.starts_with(&[0x1f, 0x8b]) {
+        if !is_gzip(input) {
             return Ok(());
         }
     }

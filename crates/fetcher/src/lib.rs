@@ -27,5 +27,5 @@ pub use address::is_public_address;
 pub use budget::BodyHold;
 pub use config::{FetchConfig, FetcherError};
 pub use connect_to::ConnectTo;
-pub use decode::{decode_body, decode_cut_body};
+pub use decode::{decode_body, decode_cut_body, is_gzip, unpack_gzip};
 pub use fetch::{Fetched, Fetcher};

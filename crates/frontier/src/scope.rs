@@ -73,13 +73,13 @@ pub struct ScopeConfig {
     /// The rule relative to the seeds.
     pub rule: ScopeRule,
     /// If not empty, a URL must match one of these regular expressions (searched anywhere in the canonical text).
-    /// Seeds, and what they redirect to, need not match: they are where the crawl begins.
+    /// Seeds, what they redirect to, and sitemaps need not match: they are where the crawl begins.
     pub include: Vec<String>,
     /// A URL that matches one of these regular expressions is refused, seeds not excepted.
     pub exclude: Vec<String>,
     /// The most links followed from a seed; `None`: no limit.
     pub max_depth: Option<u32>,
-    /// The most redirects followed in a row.
+    /// The most redirects, or sitemaps within sitemaps, followed in a row.
     pub redirects_max: u8,
 }
 
@@ -193,10 +193,11 @@ impl Scope {
             return Err(RejectReason::Filtered);
         }
         let is_beginning = match candidate.via {
-            Via::Seed => true,
+            // A sitemap is no page of the crawl, but where its entries are found.
+            Via::Seed | Via::Sitemap => true,
             // A redirect adds nothing to the depth, so this one came from a seed.
             Via::Redirect => candidate.depth == 0,
-            Via::Link | Via::Sitemap => false,
+            Via::Link | Via::Entry => false,
         };
         if !is_beginning && !self.include.is_empty() && !self.include.is_match(text) {
             return Err(RejectReason::Filtered);

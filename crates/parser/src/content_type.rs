@@ -5,11 +5,15 @@ use types::Headers;
 /// Bytes in which a start of HTML is looked for (MIME Sniffing, section 5.2, the resource header).
 const SNIFFED_BYTES_MAX: usize = 1_445;
 
-/// The kind of markup in a body.
+/// What a body is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Markup {
+pub(crate) enum Form {
     Html,
     Xhtml,
+    /// XML of some kind, which its root element tells.
+    Xml,
+    /// No markup. Of a document that is known to be a sitemap, a list of lines, or XML all the same.
+    Other,
 }
 
 /// A valid `Content-Type`.
@@ -42,15 +46,18 @@ pub(crate) fn of_headers(headers: &Headers) -> Option<ContentType> {
     found
 }
 
-/// Says which markup the body holds, if any. Without a type, or with one that says "unknown", the body is sniffed.
-pub(crate) fn markup(content_type: Option<&ContentType>, body: &[u8]) -> Option<Markup> {
+/// Says how the body is to be read. Without a type, or with one that says "unknown", the body is sniffed.
+pub(crate) fn form(content_type: Option<&ContentType>, body: &[u8]) -> Form {
     match content_type.map(|found| found.essence.as_str()) {
-        Some("text/html") => Some(Markup::Html),
-        Some("application/xhtml+xml") => Some(Markup::Xhtml),
-        None | Some("unknown/unknown" | "application/unknown") => {
-            looks_like_html(body).then_some(Markup::Html)
+        Some("text/html") => Form::Html,
+        Some("application/xhtml+xml") => Form::Xhtml,
+        Some("text/xml" | "application/xml") => Form::Xml,
+        // Feeds, mostly; images and office documents of this kind are no `application`, or are packed.
+        Some(essence) if essence.starts_with("application/") && essence.ends_with("+xml") => {
+            Form::Xml
         }
-        Some(_) => None,
+        None | Some("unknown/unknown" | "application/unknown") => sniffed(body),
+        Some(_) => Form::Other,
     }
 }
 
@@ -114,9 +121,9 @@ fn is_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// Whether the body begins like HTML (MIME Sniffing, section 7.1, its HTML patterns, after a byte order mark if one is
+/// What the body begins like (MIME Sniffing, section 7.1, its patterns of HTML and XML, after a byte order mark if one is
 /// there).
-fn looks_like_html(body: &[u8]) -> bool {
+fn sniffed(body: &[u8]) -> Form {
     const TAGS: [&str; 16] = [
         "<!DOCTYPE HTML",
         "<HTML",
@@ -140,23 +147,28 @@ fn looks_like_html(body: &[u8]) -> bool {
         .strip_prefix(b"\xEF\xBB\xBF")
         .unwrap_or(body)
         .trim_ascii_start();
-    if start.starts_with(b"<!--") {
-        return true;
+    if start.starts_with(b"<?xml") {
+        return Form::Xml;
     }
-    TAGS.iter().any(|tag| {
+    let begins_tag = |tag: &&str| {
         let Some((head, rest)) = start.split_at_checked(tag.len()) else {
             return false;
         };
         head.eq_ignore_ascii_case(tag.as_bytes())
             && matches!(rest.first(), Some(b' ' | b'>' | b'\t' | b'\n' | b'\r'))
-    })
+    };
+    if start.starts_with(b"<!--") || TAGS.iter().any(begins_tag) {
+        Form::Html
+    } else {
+        Form::Other
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use types::Headers;
 
-    use super::{Markup, markup, of_headers};
+    use super::{Form, form, of_headers};
 
     fn read(values: &[&str]) -> Option<(String, Option<String>)> {
         let fields = values
@@ -218,20 +230,29 @@ mod tests {
         let of = |value: &str, body: &[u8]| {
             let headers =
                 Headers::new(vec![("content-type".to_owned(), value.as_bytes().to_vec())]);
-            markup(of_headers(&headers).as_ref(), body)
+            form(of_headers(&headers).as_ref(), body)
         };
-        assert_eq!(of("TEXT/html; x", b""), Some(Markup::Html));
-        assert_eq!(of("application/xhtml+xml", b""), Some(Markup::Xhtml));
-        assert_eq!(of("text/plain", b"<html>"), None);
-        assert_eq!(of("application/xml", b"<html>"), None);
-        assert_eq!(
-            markup(None, b"\xEF\xBB\xBF\n <!doctype html>"),
-            Some(Markup::Html)
-        );
-        assert_eq!(markup(None, b"<!-- x"), Some(Markup::Html));
-        assert_eq!(of("bad", b"<a href=x>"), Some(Markup::Html));
-        assert_eq!(markup(None, b"<abbr>"), None);
-        assert_eq!(markup(None, b"%PDF-1.4 <html>"), None);
-        assert_eq!(markup(None, b""), None);
+        for (value, expected) in [
+            ("TEXT/html; x", Form::Html),
+            ("application/xhtml+xml", Form::Xhtml),
+            ("text/xml;charset=gbk", Form::Xml),
+            ("application/atom+xml", Form::Xml),
+            ("image/svg+xml", Form::Other),
+            ("text/plain", Form::Other),
+            ("application/x-gzip", Form::Other),
+        ] {
+            assert_eq!(of(value, b"<html>"), expected, "{value}");
+        }
+        for (body, expected) in [
+            (&b"\xEF\xBB\xBF\n <!doctype html>"[..], Form::Html),
+            (b"<!-- x", Form::Html),
+            (b" <?xml version", Form::Xml),
+            (b"<abbr>", Form::Other),
+            (b"%PDF-1.4 <html>", Form::Other),
+            (b"", Form::Other),
+        ] {
+            assert_eq!(form(None, body), expected, "{body:?}");
+        }
+        assert_eq!(of("bad", b"<a href=x>"), Form::Html);
     }
 }

@@ -129,7 +129,10 @@ fn matters(element: &LocalName, attribute: &Attribute) -> bool {
             )
         }
         local_name!("base") => matches!(*name, local_name!("href")),
-        local_name!("link") => matches!(*name, local_name!("href") | local_name!("rel")),
+        local_name!("link") => matches!(
+            *name,
+            local_name!("href") | local_name!("rel") | local_name!("type")
+        ),
         local_name!("iframe") | local_name!("frame") => matches!(*name, local_name!("src")),
         local_name!("meta") => {
             matches!(

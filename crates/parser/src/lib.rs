@@ -3,7 +3,7 @@
 //! [`Parser::parse`] never fails: what a page has is taken, what is broken in it is left. The media type says whether
 //! there is markup at all, `charset` how its bytes become text, and a `source` of links reads the text: the tree of
 //! html5ever and scraper (`tree`), or, for a page nested too deeply or grown too large for a tree, its tokens alone
-//! (`tokens`).
+//! (`tokens`). Documents that only list pages, sitemaps and feeds, are told by their root element (`listing`).
 
 mod charset;
 mod content_type;
@@ -11,6 +11,8 @@ mod directives;
 mod feed;
 mod flood;
 mod gate;
+mod link_header;
+mod listing;
 mod page;
 mod prescan;
 mod refresh;
@@ -18,5 +20,6 @@ mod sink;
 mod source;
 mod tokens;
 mod tree;
+mod xml;
 
-pub use page::{Parser, ParserConfig, outlink_bytes_max};
+pub use page::{ENTRIES_MAX, Parser, ParserConfig, outlink_bytes_max};

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use encoding_rs::Encoding;
-use types::{CanonicalUrl, Canonicalizer, Directives, Headers, Outlink, ParsedPage, QueryEncoder};
+use types::{CanonicalUrl, Canonicalizer, Headers, Outlink, ParsedPage, QueryEncoder};
 use url::Url;
 
 use crate::{
     charset,
-    content_type::{self, Markup},
-    directives,
+    content_type::{self, Form},
+    directives, link_header,
+    listing::{self, Listing},
     source::{LinkSource, RawLink, RawPage, SourceText, Wanted},
     tokens::TokenSource,
     tree::TreeSource,
@@ -27,6 +28,10 @@ pub const fn outlink_bytes_max(outlinks_max: usize) -> usize {
     let bytes = outlinks_max.saturating_mul(URL_BYTES_A_LINK);
     if bytes < URL_BYTES { URL_BYTES } else { bytes }
 }
+
+/// Entries taken from one sitemap or feed, as far as their URLs come to no more than [`outlink_bytes_max`]: as many as the
+/// sitemaps.org protocol allows.
+pub const ENTRIES_MAX: usize = 50_000;
 
 /// What a parser looks for, and how much of it it takes.
 #[derive(Clone, Debug)]
@@ -56,88 +61,149 @@ impl Parser {
 
     /// Reads one response whose body was content-decoded.
     ///
-    /// Total: any bytes give a page. A body that is neither HTML nor XHTML by its `Content-Type` (or, without a valid
-    /// one, by its first bytes) gives no links, an empty charset, and the directives of its headers.
+    /// Total: any bytes give a page. A body that is neither HTML nor XML by its `Content-Type` (or, without a valid one, by
+    /// its first bytes) gives no links but those of its headers, an empty charset, and the directives of its headers. The
+    /// root element tells sitemaps and feeds, whichever of these types they have.
     ///
     /// Time is linear in the body, with a factor that grows with `nesting_max`. Memory is the decoded text, the links
     /// kept, and at most 60 MB of tree; beyond 16 MiB of text, or 250,000 elements, no tree is made.
     #[must_use]
     pub fn parse(&self, page_url: &CanonicalUrl, headers: &Headers, body: &[u8]) -> ParsedPage {
-        let of_headers = directives::of_headers(headers, &self.config.product_token);
-        let content_type = content_type::of_headers(headers);
-        let Some(markup) = content_type::markup(content_type.as_ref(), body) else {
-            return ParsedPage {
-                directives: of_headers,
-                ..ParsedPage::default()
-            };
+        self.parse_as(page_url, headers, body, false)
+    }
+
+    /// Reads one response like [`Parser::parse`], of which it is known that it should be a sitemap, since a robots.txt file or
+    /// a sitemap index named it: so it may be a plain list of URLs too, and its media type does not matter.
+    #[must_use]
+    pub fn parse_sitemap(&self, url: &CanonicalUrl, headers: &Headers, body: &[u8]) -> ParsedPage {
+        self.parse_as(url, headers, body, true)
+    }
+
+    fn parse_as(
+        &self,
+        page_url: &CanonicalUrl,
+        headers: &Headers,
+        body: &[u8],
+        is_sitemap: bool,
+    ) -> ParsedPage {
+        let page_url = page_url.to_url();
+        let mut page = ParsedPage {
+            directives: directives::of_headers(headers, &self.config.product_token),
+            ..ParsedPage::default()
         };
-        let base = page_url.to_url();
+        let mut room = Room::new(&self.config);
+        for link in link_header::links(headers) {
+            self.add(&mut page, &mut room, &link, &page_url, None);
+        }
+        let content_type = content_type::of_headers(headers);
+        let form = content_type::form(content_type.as_ref(), body);
+        if form == Form::Other && !is_sitemap {
+            return page;
+        }
         let label = content_type
             .as_ref()
             .and_then(|found| found.charset.as_deref());
-        let (encoding, text) = charset::decode(body, label, top_level_domain(&base));
-        let raw = self.read(&SourceText {
-            text: &text,
-            is_xhtml: markup == Markup::Xhtml,
-        });
-        self.finish(base, encoding, raw, of_headers)
-    }
-
-    /// Reads the links by the tree, or by the tokens where the tree would cost too much.
-    fn read(&self, text: &SourceText<'_>) -> RawPage {
-        let wanted = Wanted {
-            links_max: self.config.outlinks_max,
-            product_token: &self.config.product_token,
+        let (encoding, text) = charset::decode(body, label, top_level_domain(&page_url));
+        let Some(raw) = self.read(&text, form, room.links_left) else {
+            return page;
         };
-        TreeSource {
-            nesting_max: self.config.nesting_max,
-        }
-        .read(text, &wanted)
-        .or_else(|_| TokenSource.read(text, &wanted))
-        .unwrap_or_default()
-    }
-
-    /// Resolves the links, now that the base is known.
-    fn finish(
-        &self,
-        page_url: Url,
-        encoding: &'static Encoding,
-        raw: RawPage,
-        of_headers: Directives,
-    ) -> ParsedPage {
-        let base = document_base(page_url, raw.base_href.as_deref());
+        page.title = raw.title;
+        page.charset = encoding.name();
+        page.directives = directives::union(page.directives, raw.directives);
+        page.outlinks_dropped_count += raw.links_dropped_count;
         let encoder = query_encoder(encoding);
         let encode: Option<QueryEncoder<'_>> = if charset::needs_query_encoding(encoding) {
             Some(&encoder)
         } else {
             None
         };
-        let resolve = |link: RawLink| Outlink {
-            target: self
-                .config
-                .canonicalizer
-                .resolve_with_encoding(&base, &link.href, encode),
-            kind: link.kind,
-            is_nofollow: link.is_nofollow,
-        };
-        let link_count = raw.links.len();
-        let mut bytes_left = outlink_bytes_max(self.config.outlinks_max);
-        let fits = |link: &Outlink| {
-            let bytes = link.target.as_ref().map_or(0, |url| url.as_str().len());
-            let left = bytes_left.checked_sub(bytes);
-            bytes_left = left.unwrap_or(0);
-            left.is_some()
-        };
-        let links = raw.links.into_iter().map(resolve);
-        let outlinks: Vec<Outlink> = links.take_while(fits).collect();
-        let beyond_count = (link_count - outlinks.len()) as u64;
-        ParsedPage {
-            title: raw.title,
-            charset: encoding.name(),
-            directives: directives::union(of_headers, raw.directives),
-            outlinks,
-            outlinks_dropped_count: raw.links_dropped_count + beyond_count,
+        let base = document_base(page_url, raw.base_href.as_deref());
+        room.links_left = usize::MAX;
+        for link in raw.links {
+            self.add(&mut page, &mut room, &link, &base, encode);
         }
+        page
+    }
+
+    /// Reads a document as what it is; `None` where it is nothing that has links.
+    fn read(&self, text: &str, form: Form, links_max: usize) -> Option<RawPage> {
+        if let Some(listing) = Listing::of(text) {
+            return Some(listing.read(text, ENTRIES_MAX));
+        }
+        match form {
+            Form::Html => Some(self.read_markup(text, false, links_max)),
+            Form::Xhtml => Some(self.read_markup(text, true, links_max)),
+            Form::Xml => listing::is_xhtml(text).then(|| self.read_markup(text, true, links_max)),
+            Form::Other => Some(listing::read_lines(text, ENTRIES_MAX)),
+        }
+    }
+
+    /// Reads the links by the tree, or by the tokens where the tree would cost too much.
+    fn read_markup(&self, text: &str, is_xhtml: bool, links_max: usize) -> RawPage {
+        let text = SourceText { text, is_xhtml };
+        let wanted = Wanted {
+            links_max,
+            product_token: &self.config.product_token,
+        };
+        TreeSource {
+            nesting_max: self.config.nesting_max,
+        }
+        .read(&text, &wanted)
+        .or_else(|_| TokenSource.read(&text, &wanted))
+        .unwrap_or_default()
+    }
+
+    /// Resolves a link and adds it to the page, or counts it where there is no more room.
+    fn add(
+        &self,
+        page: &mut ParsedPage,
+        room: &mut Room,
+        link: &RawLink,
+        base: &Url,
+        encode: Option<QueryEncoder<'_>>,
+    ) {
+        if !room.is_left() {
+            page.outlinks_dropped_count += 1;
+            return;
+        }
+        let canonicalizer = &self.config.canonicalizer;
+        let target = canonicalizer.resolve_with_encoding(base, &link.href, encode);
+        if room.take(target.as_ref().map_or(0, |url| url.as_str().len())) {
+            page.outlinks.push(Outlink {
+                target,
+                kind: link.kind,
+                is_nofollow: link.is_nofollow,
+            });
+        } else {
+            page.outlinks_dropped_count += 1;
+        }
+    }
+}
+
+/// The room that is left for the links of a page.
+struct Room {
+    links_left: usize,
+    /// `None` since a link did not fit, so that of two links the earlier is never left out for the later.
+    bytes_left: Option<usize>,
+}
+
+impl Room {
+    const fn new(config: &ParserConfig) -> Self {
+        Self {
+            links_left: config.outlinks_max,
+            bytes_left: Some(outlink_bytes_max(config.outlinks_max)),
+        }
+    }
+
+    const fn is_left(&self) -> bool {
+        self.links_left > 0 && self.bytes_left.is_some()
+    }
+
+    /// Takes the room of a link whose URL has so many bytes, if it is there.
+    fn take(&mut self, bytes: usize) -> bool {
+        self.bytes_left = self.bytes_left.and_then(|left| left.checked_sub(bytes));
+        self.links_left = self.links_left.saturating_sub(1);
+        self.bytes_left.is_some()
     }
 }
 

@@ -68,6 +68,7 @@ pub(crate) enum Attr {
     Name,
     Rel,
     Src,
+    Type,
     /// `xlink:href`, by which SVG links before SVG 2.
     XlinkHref,
 }
@@ -129,7 +130,9 @@ impl<'a> Collector<'a> {
                 self.anchor(attr(Attr::Href), attr(Attr::Rel));
             }
             local_name!("base") => self.base(attr(Attr::Href)),
-            local_name!("link") => self.link(attr(Attr::Href), attr(Attr::Rel)),
+            local_name!("link") => {
+                self.link(attr(Attr::Href), attr(Attr::Rel), attr(Attr::Type));
+            }
             local_name!("iframe") | local_name!("frame") => self.frame(attr(Attr::Src)),
             local_name!("meta") => self.meta(attr),
             _ => {}
@@ -149,16 +152,12 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// An empty `href` is no link here (HTML, section 4.2.4), unlike that of an anchor. `alternate stylesheet` names a
-    /// style sheet, not a page.
-    fn link(&mut self, href: Option<&str>, rel: Option<&str>) {
+    /// An empty `href` is no link here (HTML, section 4.2.4), unlike that of an anchor.
+    fn link(&mut self, href: Option<&str>, rel: Option<&str>, media_type: Option<&str>) {
         let (Some(href), Some(rel)) = (href, rel) else {
             return;
         };
-        let is_page = ["canonical", "next", "prev", "alternate"]
-            .iter()
-            .any(|token| has_token(rel, token));
-        if is_page && !href.is_empty() && !has_token(rel, "stylesheet") {
+        if !href.is_empty() && leads_to_page(rel, media_type) {
             self.push(href, LinkKind::Link, has_token(rel, "nofollow"));
         }
     }
@@ -203,8 +202,39 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// Whether a `link` of these relations, to something of this media type, leads to what may have links of its own.
+///
+/// `canonical` and `alternate` are hints (RFC 6596; HTML, section 4.6.7.1): what they name is one more page to fetch, never
+/// a reason to pass over this one. `alternate stylesheet` names a style sheet, and a type may say that there is data for
+/// programs (`application/json+oembed`).
+pub(crate) fn leads_to_page(rel: &str, media_type: Option<&str>) -> bool {
+    const TYPES: [&str; 7] = [
+        "text/html",
+        "application/xhtml+xml",
+        "application/rss+xml",
+        "application/atom+xml",
+        "application/rdf+xml",
+        "application/xml",
+        "text/xml",
+    ];
+    let is_page = ["canonical", "next", "prev", "alternate"]
+        .iter()
+        .any(|token| has_token(rel, token));
+    let essence = media_type
+        .and_then(|value| value.split(';').next())
+        .map(str::trim_ascii)
+        .filter(|essence| !essence.is_empty());
+    is_page
+        && !has_token(rel, "stylesheet")
+        && essence.is_none_or(|essence| {
+            TYPES
+                .iter()
+                .any(|known| essence.eq_ignore_ascii_case(known))
+        })
+}
+
 /// Whether a set of space-separated tokens has one, ASCII case-insensitively (HTML, section 4.6.7).
-fn has_token(set: &str, token: &str) -> bool {
+pub(crate) fn has_token(set: &str, token: &str) -> bool {
     set.split_ascii_whitespace()
         .any(|word| word.eq_ignore_ascii_case(token))
 }

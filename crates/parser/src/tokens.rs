@@ -230,6 +230,7 @@ fn attr_of(tag: &Tag, attr: Attr) -> Option<&str> {
         Attr::Name => local_name!("name"),
         Attr::Rel => local_name!("rel"),
         Attr::Src => local_name!("src"),
+        Attr::Type => local_name!("type"),
         Attr::XlinkHref => local_name!("xlink:href"),
     };
     tag.attrs

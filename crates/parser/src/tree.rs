@@ -97,6 +97,7 @@ fn attr_of(element: &Element, attr: Attr) -> Option<&str> {
         Attr::Name => (ns!(), local_name!("name")),
         Attr::Rel => (ns!(), local_name!("rel")),
         Attr::Src => (ns!(), local_name!("src")),
+        Attr::Type => (ns!(), local_name!("type")),
         Attr::XlinkHref => (ns!(xlink), local_name!("href")),
     };
     let found = element

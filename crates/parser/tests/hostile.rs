@@ -18,6 +18,12 @@ const PAGE_BYTES: usize = 512 * 1_024;
 const TIME_MAX: Duration = Duration::from_secs(20);
 
 fn parse(body: &[u8]) -> ParsedPage {
+    let (parser, url) = parser();
+    let headers = Headers::new(vec![("content-type".to_owned(), b"text/html".to_vec())]);
+    parser.parse(&url, &headers, body)
+}
+
+fn parser() -> (Parser, CanonicalUrl) {
     let canonicalizer = Canonicalizer::default();
     let url = canonicalizer.canonicalize("http://example.org/").unwrap();
     let config = ParserConfig {
@@ -26,8 +32,7 @@ fn parse(body: &[u8]) -> ParsedPage {
         product_token: "bloomcrawl".to_owned(),
         canonicalizer,
     };
-    let headers = Headers::new(vec![("content-type".to_owned(), b"text/html".to_vec())]);
-    Parser::new(config).parse(&url, &headers, body)
+    (Parser::new(config), url)
 }
 
 /// Parses `<a href=/first>`, the attack and `<a href=/last>`; both links must be found.
@@ -244,6 +249,38 @@ fn soup() -> impl Strategy<Value = String> {
     })
 }
 
+/// Sitemaps made of one piece again and again.
+#[test]
+fn long_sitemaps() {
+    for piece in [
+        "<loc>",
+        "<url><loc>http://a.example/",
+        "&",
+        "&#",
+        "<!--",
+        "<!DOCTYPE a [",
+        "]",
+        "<a b='",
+        "<a b=c ",
+        "<![CDATA[",
+        "<link rel=x ",
+        "<loc>http://a.example/</loc>",
+    ] {
+        for root in ["<urlset>", "<feed>", "<rss>", ""] {
+            let text = format!("{root}<loc>{}", piece.repeat(4 * PAGE_BYTES / piece.len()));
+            let start = Instant::now();
+            let (parser, url) = parser();
+            let parsed = parser.parse_sitemap(&url, &Headers::default(), text.as_bytes());
+            assert!(parsed.outlinks.len() <= parser::ENTRIES_MAX);
+            assert!(
+                start.elapsed() < TIME_MAX,
+                "{root}{piece} took {:?}",
+                start.elapsed()
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -257,5 +294,11 @@ proptest! {
     fn bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), head in "(<meta charset=[a-z0-9-]{0,8}>)?") {
         parse(&[head.as_bytes(), &bytes].concat());
         parse(&[b"\xFF\xFE", bytes.as_slice()].concat());
+    }
+
+    #[test]
+    fn sitemaps_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), head in "(<(urlset|rss|feed|a:sitemapindex)>)?") {
+        let (parser, url) = parser();
+        let _ = parser.parse_sitemap(&url, &Headers::default(), &[head.as_bytes(), &bytes].concat());
     }
 }

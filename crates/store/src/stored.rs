@@ -28,6 +28,7 @@ pub(crate) const fn via_number(via: Via) -> u8 {
         Via::Link => 1,
         Via::Redirect => 2,
         Via::Sitemap => 3,
+        Via::Entry => 4,
     }
 }
 
@@ -38,6 +39,7 @@ pub(crate) const fn via_of_number(number: u8) -> Option<Via> {
         1 => Some(Via::Link),
         2 => Some(Via::Redirect),
         3 => Some(Via::Sitemap),
+        4 => Some(Via::Entry),
         _ => None,
     }
 }

@@ -16,8 +16,10 @@ pub enum Via {
     Link,
     /// The target of a redirect.
     Redirect,
-    /// An entry of a sitemap.
+    /// Named as a sitemap, by a robots.txt file or a sitemap index.
     Sitemap,
+    /// An entry of a sitemap or a feed.
+    Entry,
 }
 
 /// A discovered canonical URL on its way to the seen test.
@@ -27,11 +29,12 @@ pub struct Candidate {
     pub url: CanonicalUrl,
     /// Its key under the crawl's seed.
     pub key: UrlKey,
-    /// Links followed from a seed; a redirect does not add to it.
+    /// Links followed from a seed; a redirect, or a sitemap within another, does not add to it.
     pub depth: u32,
     /// How it was discovered.
     pub via: Via,
-    /// Redirects followed in a row to get here; 0 unless `via` is [`Via::Redirect`].
+    /// Redirects, and sitemaps within sitemaps, followed in a row to get here; 0 unless `via` is [`Via::Redirect`] or
+    /// [`Via::Sitemap`].
     pub redirect_count: u8,
     /// The canonical URL of the page that named it; `None` for seeds.
     pub referrer: Option<Arc<str>>,

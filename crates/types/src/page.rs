@@ -10,11 +10,12 @@ pub struct ParsedPage {
     /// The text of the first `title`, white space collapsed, at most 500 characters.
     pub title: Option<String>,
     /// The name of the encoding used, as in the WHATWG Encoding Standard (`UTF-8`, `windows-1252`).
-    /// Empty where the response is no markup.
+    /// Empty where the response was not read as text.
     pub charset: &'static str,
     /// What the page asks crawlers not to do.
     pub directives: Directives,
-    /// Links in document order, duplicates kept, within the limits of number and bytes.
+    /// Links of the `Link` fields, then those of the document in its order, duplicates kept, within the limits of number and
+    /// bytes.
     pub outlinks: Vec<Outlink>,
     /// Links beyond a limit that were left out.
     pub outlinks_dropped_count: u64,
@@ -31,17 +32,21 @@ pub struct Outlink {
     pub is_nofollow: bool,
 }
 
-/// The element that a link was found in.
+/// What a link was found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// `<a href>` or `<area href>`
     Anchor,
-    /// `<link rel=canonical|next|prev|alternate href>`
+    /// `<link rel=canonical|next|prev|alternate href>`, or a `Link` field of these relations
     Link,
     /// `<iframe src>` or `<frame src>`
     Frame,
     /// `<meta http-equiv=refresh>`
     Refresh,
+    /// An entry of a sitemap or a feed
+    Entry,
+    /// A sitemap that a sitemap index names
+    Sitemap,
 }
 
 /// Robots directives of a page: from `<meta name=robots>`, the crawler's own name there, and `X-Robots-Tag`.

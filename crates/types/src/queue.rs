@@ -26,7 +26,7 @@ pub struct QueuedUrl {
     pub position: QueuePosition,
     /// How it was discovered.
     pub via: Via,
-    /// Redirects followed in a row to get here.
+    /// Redirects, and sitemaps within sitemaps, followed in a row to get here.
     pub redirect_count: u8,
     /// The canonical URL of the page that named it first; `None` for seeds.
     pub referrer: Option<Arc<str>>,

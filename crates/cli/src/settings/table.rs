@@ -202,7 +202,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "include",
         Kind::List("REGEX"),
-        "Crawl only URLs that match one of these regular expressions; seeds, and what they redirect to, need not match.",
+        "Crawl only URLs that match one of these regular expressions; seeds, what they redirect to, and sitemaps need not match.",
         |s| Value::List(s.crawl.include.clone()),
         |s, v| put(&mut s.crawl.include, patterns(v)),
     ),
@@ -218,7 +218,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "max-redirects",
         COUNT,
-        "Follow at most this many redirects in a row.",
+        "Follow at most this many redirects, or sitemaps within sitemaps, in a row.",
         |s| Value::Count(s.crawl.redirects_max.into()),
         |s, v| put(&mut s.crawl.redirects_max, number(v)),
     )
@@ -227,7 +227,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "max-links",
         COUNT,
-        "Take at most this many links from one page, and 512 bytes of URLs for each (1 MiB at least).",
+        "Take at most this many links from one page, and 512 bytes of URLs for each (1 MiB at least); of a sitemap or feed as many bytes, and 50_000 links.",
         |s| count_of(s.crawl.outlinks_max),
         |s, v| put(&mut s.crawl.outlinks_max, number(v)),
     )
@@ -316,6 +316,15 @@ pub(crate) static TABLE: &[Setting] = &[
         |s, v| put(&mut s.crawl.robots, is_on(&v)),
     )
     .without_flag(),
+    setting(
+        PACE,
+        "sitemaps",
+        switch("no-sitemaps"),
+        "Read the sitemaps that robots.txt files name. Those that are seeds, or that pages link to, are read in any case.",
+        |s| Value::Switch(s.crawl.sitemaps),
+        |s, v| put(&mut s.crawl.sitemaps, is_on(&v)),
+    )
+    .advanced(),
     setting(
         PACE,
         "nofollow",

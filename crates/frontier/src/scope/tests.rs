@@ -188,7 +188,12 @@ fn patterns_filter_links_and_exclude_wins() {
         })
     };
     assert_eq!(judge("http://example.org/docs/a", Via::Link, 1), Ok(()));
-    assert_eq!(judge("http://example.org/a.html", Via::Sitemap, 1), Ok(()));
+    assert_eq!(judge("http://example.org/a.html", Via::Entry, 1), Ok(()));
+    assert_eq!(judge("http://example.org/s.xml", Via::Sitemap, 1), Ok(()));
+    assert_eq!(
+        judge("http://example.org/s.xml", Via::Entry, 1),
+        Err(RejectReason::Filtered)
+    );
     assert_eq!(
         judge("http://example.org/", Via::Link, 1),
         Err(RejectReason::Filtered)
