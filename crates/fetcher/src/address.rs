@@ -195,4 +195,35 @@ mod tests {
             );
         }
     }
+
+    /// Each address as it would stand in a link: whatever its spelling, its canonical form is judged.
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    fn public_reports_on_addresses() {
+        let Some(shared) = std::env::var_os("BLOOMCRAWL_CORPORA") else {
+            eprintln!("skipped: BLOOMCRAWL_CORPORA is not set");
+            return;
+        };
+        let path = std::path::Path::new(&shared).join("cases/public-reports.jsonl");
+        let text = std::fs::read_to_string(path).unwrap();
+        let cases = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let mut count = 0;
+        for case in cases.filter(|case| case["op"] == "ip.blocked") {
+            count += 1;
+            let input = case["input"].as_str().unwrap();
+            let authority = if input.contains(':') {
+                format!("[{input}]")
+            } else {
+                input.to_owned()
+            };
+            let url = types::Canonicalizer::default()
+                .canonicalize(&format!("http://{authority}/"))
+                .unwrap();
+            let is_blocked = !is_public(url.host().name().trim_matches(['[', ']']));
+            assert_eq!(case["expect"], is_blocked, "{}: {input}", case["id"]);
+        }
+        assert!(count >= 17, "only {count} cases");
+    }
 }

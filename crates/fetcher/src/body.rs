@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
-use types::Truncation;
+use types::{FetchFailure, Truncation};
 
-use crate::budget::BodyHold;
+use crate::{budget::BodyHold, failure::framing_failure};
 
 /// The length of a piece of a body.
 const PIECE_BYTES: usize = 64 << 10;
@@ -30,14 +30,15 @@ pub(crate) struct ReadBody {
     pub(crate) waited: Duration,
 }
 
-/// Reads what there is of a body, and says why it was cut if it was. `hold` grows with it.
+/// Reads what there is of a body, and says why it was cut if it was. `hold` grows with it. A body whose framing is wrong is a
+/// failure.
 ///
 /// While it waits for memory nothing is read, so the server waits too, and no time-out runs: neither is its fault.
 pub(crate) async fn read_body(
     response: &mut reqwest::Response,
     limits: BodyLimits,
     hold: &mut BodyHold,
-) -> ReadBody {
+) -> Result<ReadBody, FetchFailure> {
     let mut pieces = Pieces::default();
     let mut truncation = None;
     let mut waited = Duration::ZERO;
@@ -47,7 +48,10 @@ pub(crate) async fn read_body(
         let chunk = match timeout_at(until, response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break,
-            Ok(Err(_)) => {
+            Ok(Err(error)) => {
+                if let Some(failure) = framing_failure(&error) {
+                    return Err(failure);
+                }
                 truncation = Some(Truncation::Disconnect);
                 break;
             }
@@ -68,11 +72,11 @@ pub(crate) async fn read_body(
         }
     }
     hold.trim(pieces.body_bytes);
-    ReadBody {
+    Ok(ReadBody {
         bytes: pieces.into_body(),
         truncation,
         waited,
-    }
+    })
 }
 
 /// A body in the making: in pieces, since a long one that moves whenever it grows would leave behind, in the allocator's

@@ -53,6 +53,23 @@ pub(crate) fn request_failure(error: &reqwest::Error) -> FetchFailure {
     failure(kind, &detail_of(error))
 }
 
+/// Names what is wrong with the framing of a body (RFC 9112, section 7.1), such as a chunk without a size; `None` where the
+/// body only ended too early. Where the next chunk ends nobody knows, so nothing of it counts as the body that was meant.
+pub(crate) fn framing_failure(error: &reqwest::Error) -> Option<FetchFailure> {
+    let is_invalid = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+            )
+        })
+    };
+    // TLS has its records broken where somebody interferes with the connection, not where the server is wrong.
+    let is_framing =
+        causes(error).any(is_invalid) && !causes(error).any(|cause| cause.is::<rustls::Error>());
+    is_framing.then(|| failure(FailureKind::Protocol, &detail_of(error)))
+}
+
 /// Returns the kind that a cause stands for, if it stands for one.
 fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<FailureKind> {
     if cause.is::<RefusedAddress>() {

@@ -273,7 +273,7 @@ impl Inner {
             bytes: wire_body,
             truncation,
             waited,
-        } = read_body(&mut response, limits, hold).await;
+        } = read_body(&mut response, limits, hold).await?;
         // A server that was kept waiting may close. The page is not cut for that.
         let is_our_fault = waited >= KEPT_WAITING_MIN.min(self.config.read_timeout);
         if truncation == Some(Truncation::Disconnect) && is_our_fault {

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, HashSet},
     fmt,
+    net::Ipv4Addr,
     ops::Bound,
     str::FromStr,
 };
@@ -13,14 +14,15 @@ use types::{Candidate, CanonicalUrl, Host, RejectReason, Via};
 
 /// Which URLs belong to the crawl, relative to its seeds.
 ///
-/// The scheme never matters, so a site that moves from http to https stays in scope. Neither does the port, but for
-/// [`ScopeRule::Prefix`], where it is part of the prefix.
+/// The scheme never matters, so a site that moves from http to https stays in scope. A port that is not the default of its
+/// scheme is part of the name, but not of a registered domain: on one address each port mostly is a service of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScopeRule {
-    /// The host name equals that of a seed. `www.` is a name like any other: with the seed `https://example.org/`,
+    /// The host name, and the port where it is not the scheme's default, equal those of a seed. `www.` is a name like any other: with the seed `https://example.org/`,
     /// `https://www.example.org/` is out of scope.
     Host,
-    /// The registered domain (by the public suffix list) equals that of a seed; an address counts as its own domain.
+    /// The registered domain (by the public suffix list) equals that of a seed, whatever the port. An address, or a name of
+    /// one label, counts as its own domain, with its port.
     Domain,
     /// The URL begins with a seed's URL up to the last `/` of its path: the seed `https://example.org/docs/index.html`
     /// takes in all of `example.org/docs/`.
@@ -209,13 +211,16 @@ impl Scope {
 impl Extent {
     fn new(rule: ScopeRule, seeds: &[CanonicalUrl]) -> Self {
         match rule {
-            ScopeRule::Host => {
-                Self::Names(seeds.iter().map(|seed| seed.host().name().into()).collect())
-            }
+            ScopeRule::Host => Self::Names(
+                seeds
+                    .iter()
+                    .map(|seed| seed.host().authority().into())
+                    .collect(),
+            ),
             ScopeRule::Domain => Self::Domains(
                 seeds
                     .iter()
-                    .map(|seed| seed.host().domain().into())
+                    .map(|seed| domain(&seed.host()).into())
                     .collect(),
             ),
             ScopeRule::Prefix => Self::Prefixes(shortest_prefixes(seeds)),
@@ -225,11 +230,22 @@ impl Extent {
 
     fn contains(&self, url: &CanonicalUrl, memo: &mut HostMemo) -> bool {
         match self {
-            Self::Names(names) => memo.verdict(url, |host| names.contains(host.name())),
-            Self::Domains(domains) => memo.verdict(url, |host| domains.contains(host.domain())),
+            Self::Names(names) => memo.verdict(url, |host| names.contains(host.authority())),
+            Self::Domains(domains) => memo.verdict(url, |host| domains.contains(domain(host))),
             Self::Prefixes(prefixes) => covers(prefixes, without_scheme(url.as_str())),
             Self::Everything => true,
         }
+    }
+}
+
+/// Returns what the rule on domains goes by: the registered domain, or the authority of a host that belongs to none.
+fn domain(host: &Host) -> &str {
+    let name = host.name();
+    let is_address = name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
+    if is_address || !name.contains('.') {
+        host.authority()
+    } else {
+        host.domain()
     }
 }
 

@@ -194,7 +194,7 @@ pub(crate) static TABLE: &[Setting] = &[
         SCOPE,
         "scope",
         Kind::Text("RULE"),
-        "Which URLs belong to the crawl, relative to its seeds: host (the same host name, whatever the port), domain (the same registered domain), prefix (below the folder of a seed), or any.",
+        "Which URLs belong to the crawl, relative to its seeds: host (the same host name, and port if it is not the scheme's own), domain (the same registered domain), prefix (below the folder of a seed), or any.",
         |s| Value::Text(s.crawl.scope.to_string()),
         |s, v| put(&mut s.crawl.scope, ScopeRule::from_str(&text(v)?).map_err(|error| error.to_string())),
     ),

@@ -64,7 +64,7 @@ fn assert_extent(scope: &Scope, inside: &[&str], outside: &[&str]) {
 }
 
 #[test]
-fn host_is_the_name_whatever_scheme_and_port() {
+fn host_is_the_name_whatever_the_scheme_and_a_port_of_its_own() {
     let scope = scope(
         ScopeRule::Host,
         &["http://example.org/a/b", "http://[2001:db8::1]:8080/"],
@@ -74,10 +74,12 @@ fn host_is_the_name_whatever_scheme_and_port() {
         &[
             "http://example.org/",
             "https://example.org/x",
-            "https://EXAMPLE.org:8443/",
-            "http://[2001:db8::1]/",
+            "https://EXAMPLE.org:443/",
+            "https://[2001:db8::1]:8080/",
         ],
         &[
+            "https://example.org:8443/",
+            "http://[2001:db8::1]/",
             "http://www.example.org/",
             "http://example.com/",
             "http://xexample.org/",
@@ -101,10 +103,13 @@ fn domain_is_the_registered_one() {
         &[
             "http://example.co.uk/",
             "https://a.b.example.co.uk/",
-            "http://127.0.0.1:9000/",
-            "https://localhost:1/",
+            "http://a.example.co.uk:8080/",
+            "https://127.0.0.1:8000/",
+            "https://localhost/",
         ],
         &[
+            "http://127.0.0.1:9000/",
+            "https://localhost:1/",
             "https://other.co.uk/",
             "https://co.uk/",
             "http://128.0.0.1/",
@@ -291,4 +296,31 @@ proptest! {
             prop_assert_eq!(scope.admits(&probe).is_ok(), expected, "{}", text);
         }
     }
+}
+
+/// Both rules on hosts answer the reduced public reports on what belongs to a site.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn public_reports_on_scopes() {
+    let Some(shared) = std::env::var_os("BLOOMCRAWL_CORPORA") else {
+        eprintln!("skipped: BLOOMCRAWL_CORPORA is not set");
+        return;
+    };
+    let path = std::path::Path::new(&shared).join("cases/public-reports.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    let cases = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut count = 0;
+    for case in cases.filter(|case| case["op"] == "scope.in") {
+        count += 1;
+        let seeds = case["input"]["seeds"].as_array().unwrap();
+        let seeds: Vec<&str> = seeds.iter().map(|seed| seed.as_str().unwrap()).collect();
+        for rule in [ScopeRule::Host, ScopeRule::Domain] {
+            let url = candidate(case["input"]["url"].as_str().unwrap());
+            let is_inside = scope(rule, &seeds).admits(&url).is_ok();
+            assert_eq!(case["expect"], is_inside, "{} by {rule}", case["id"]);
+        }
+    }
+    assert!(count >= 4, "only {count} cases");
 }
