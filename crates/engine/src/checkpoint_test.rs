@@ -245,6 +245,7 @@ fn assert_all_known(world: &mut World) {
         exclude: Vec::new(),
         max_depth: None,
         redirects_max: 10,
+        repeats_max: None,
     };
     let scope = Scope::new(&config, &[]).unwrap();
     let numbers: BTreeMap<UrlKey, u64> = (0..world.next_url)

@@ -19,8 +19,8 @@ const DEADLINE: Duration = Duration::from_millis(100);
 /// One in so many leases may wait for verdicts before they are asked for: more would leave connections idle.
 const WAITING_SHARE: u32 = 4;
 
-/// Runs until every sender of suspects is gone, or the crawl ends at once. Each message has the suspects of one page, whose lease goes on until their
-/// verdict; there are at most `leases_max` leases.
+/// Runs until every sender of suspects is gone, or the crawl ends at once. Each message has the suspects of one page, whose
+/// lease goes on until their verdict; there are at most `leases_max` leases.
 pub(crate) fn run(
     store: &dyn Store,
     seen: &SeenTest,

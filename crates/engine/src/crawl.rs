@@ -218,6 +218,7 @@ fn assemble(
         batches: Batches::default(),
         drain_timeout: config.drain_timeout,
         ending: None,
+        held: Vec::new(),
         fault: None,
         told_setback_count: 0,
     };
@@ -312,6 +313,7 @@ fn scope(config: &CrawlConfig, seeds: &[CanonicalUrl]) -> Result<Scope, EngineEr
         exclude: config.exclude.clone(),
         max_depth: config.limits.max_depth,
         redirects_max: config.redirects_max,
+        repeats_max: config.repeats_max,
     };
     Scope::new(&scope, seeds).map_err(|error| EngineError::Config(error.to_string()))
 }

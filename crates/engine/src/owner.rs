@@ -56,6 +56,8 @@ pub(crate) struct Ended {
     workbench: Workbench,
     durable: Receiver<Durable>,
     at: Duration,
+    /// Leases that were held back: nothing was requested for them.
+    held_count: usize,
 }
 
 impl Ended {
@@ -66,7 +68,7 @@ impl Ended {
         }
         Ending {
             outcome: self.outcome,
-            is_drained: !self.workbench.has_leases(),
+            is_drained: self.workbench.lease_count() == self.held_count,
             waiting: self.workbench.waiting_hosts(TOP_HOSTS_MAX),
             fault: self.fault,
         }
@@ -96,6 +98,8 @@ pub(crate) struct Owner {
     pub(crate) drain_timeout: Duration,
     /// How the crawl is to end, and the time at which it no longer waits for its leases.
     pub(crate) ending: Option<(Outcome, Duration)>,
+    /// URLs of hosts that were given up while no host at all had answered.
+    pub(crate) held: Vec<(Lease, FetchFailure)>,
     pub(crate) fault: Option<EngineError>,
     /// Hosts that could not be reached of which the user was told.
     pub(crate) told_setback_count: usize,
@@ -164,6 +168,7 @@ impl Owner {
         Ended {
             outcome,
             at: self.now(),
+            held_count: self.held.len(),
             fault: self.fault,
             workbench: self.workbench,
             durable: self.durable,
@@ -192,20 +197,23 @@ impl Owner {
             self.end(Outcome::LimitReached);
         }
         loop {
+            if self.live.is_answered() {
+                for (lease, failure) in std::mem::take(&mut self.held) {
+                    self.give_up(lease, &failure);
+                }
+            }
             let now = self.now();
             match self.workbench.next_action(now) {
                 Action::Fetch(lease) => self.fetching.fetch(lease),
-                Action::Disregard(lease, failure) => {
-                    self.disregard(lease, &failure);
-                    if self.fault.is_some() {
-                        return Duration::ZERO;
-                    }
-                }
+                Action::Disregard(lease, failure) => self.disregard(lease, failure),
                 Action::Resolve(host) => self.fetching.resolve(host),
                 Action::Refill { host, from, limit } => {
                     drop(self.refill.send(RefillRequest { host, from, limit }));
                 }
                 Action::Wait(until) => {
+                    if until.is_none() {
+                        self.check_reach();
+                    }
                     let pause = until.map_or(LIMIT_INTERVAL, |until| until.saturating_sub(now));
                     return pause.min(LIMIT_INTERVAL);
                 }
@@ -215,7 +223,7 @@ impl Owner {
 
     /// Returns how the crawl ended, if it did.
     fn outcome(&self) -> Option<Outcome> {
-        if self.workbench.has_leases() {
+        if self.has_leases() {
             return None;
         }
         if let Some((Outcome::Stopped, _)) = self.ending {
@@ -241,7 +249,7 @@ impl Owner {
     /// Returns whether the crawl has waited long enough for its leases to drain.
     fn is_drain_over(&self) -> bool {
         self.ending
-            .is_some_and(|(_, until)| self.workbench.has_leases() && self.now() >= until)
+            .is_some_and(|(_, until)| self.has_leases() && self.now() >= until)
     }
 
     /// Waits for something to arrive and takes in all that has; breaks when the crawl is to stop at once.
@@ -328,14 +336,35 @@ impl Owner {
         }
     }
 
-    fn disregard(&mut self, lease: Lease, failure: &FetchFailure) {
-        // While no host at all has answered, giving one up would more likely punish it for a fault on our side, and its
-        // URLs would be lost for good. The lease goes with the run; its URL stays queued in the store.
-        if failure.kind != FailureKind::RobotsDisallowed && !self.live.is_answered() {
+    /// Says whether anything is under way that ends by itself.
+    fn has_leases(&self) -> bool {
+        self.workbench.lease_count() > self.held.len()
+    }
+
+    /// Ends a URL without a request. While no host at all has answered, giving one up would more likely punish it for a fault
+    /// on our side, and its URLs would be lost for good; so they are held back until another host answers.
+    fn disregard(&mut self, lease: Lease, failure: FetchFailure) {
+        if failure.kind == FailureKind::RobotsDisallowed || self.live.is_answered() {
+            self.give_up(lease, &failure);
+        } else {
+            self.held.push((lease, failure));
+        }
+    }
+
+    /// Ends the crawl if URLs are held back and no other host is left that could answer. The leases go with the run; their URLs
+    /// stay queued in the store.
+    fn check_reach(&mut self) {
+        let is_all_tried = self.ending.is_none()
+            && self.batches.are_settled()
+            && self.workbench.is_idle()
+            && !self.live.is_answered();
+        if is_all_tried && let Some((lease, failure)) = self.held.first() {
             let fault = format!("{}: {failure}", lease.host);
             self.fault = Some(EngineError::NothingReached(fault));
-            return;
         }
+    }
+
+    fn give_up(&mut self, lease: Lease, failure: &FetchFailure) {
         // What robots.txt forbids was never to be requested, and a host that was given up had no say; all else that
         // ends without a request failed.
         let disposition = match failure.kind {

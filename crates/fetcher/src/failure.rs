@@ -66,7 +66,7 @@ pub(crate) fn framing_failure(error: &reqwest::Error) -> Option<FetchFailure> {
     };
     // TLS has its records broken where somebody interferes with the connection, not where the server is wrong.
     let is_framing =
-        causes(error).any(is_invalid) && !causes(error).any(|cause| cause.is::<rustls::Error>());
+        causes(error).any(is_invalid) && !causes(error).any(<dyn Error>::is::<rustls::Error>);
     is_framing.then(|| failure(FailureKind::Protocol, &detail_of(error)))
 }
 

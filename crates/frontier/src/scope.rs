@@ -12,6 +12,10 @@ use regex::{Regex, RegexSet};
 use thiserror::Error;
 use types::{Candidate, CanonicalUrl, Host, RejectReason, Via};
 
+mod repeats;
+
+use repeats::repeats_more_than;
+
 /// Which URLs belong to the crawl, relative to its seeds.
 ///
 /// The scheme never matters, so a site that moves from http to https stays in scope. A port that is not the default of its
@@ -83,6 +87,9 @@ pub struct ScopeConfig {
     pub max_depth: Option<u32>,
     /// The most redirects, or sitemaps within sitemaps, followed in a row.
     pub redirects_max: u8,
+    /// How often a part of a path or query may come in it (see [`RejectReason::Repeating`]), but for seeds; `None`: as often
+    /// as it does.
+    pub repeats_max: Option<u16>,
 }
 
 /// Why a scope cannot be made.
@@ -118,6 +125,7 @@ pub struct Scope {
     exclude: RegexSet,
     max_depth: Option<u32>,
     redirects_max: u8,
+    repeats_max: Option<u16>,
 }
 
 /// The host that was judged last by a rule on hosts, and the verdict.
@@ -162,6 +170,7 @@ impl Scope {
             exclude: compile("exclude", &config.exclude)?,
             max_depth: config.max_depth,
             redirects_max: config.redirects_max,
+            repeats_max: config.repeats_max,
         })
     }
 
@@ -169,7 +178,7 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// Returns the first reason against it, in this order: the rule, depth, redirects, patterns.
+    /// Returns the first reason against it, in this order: the rule, depth, redirects, patterns, repeats.
     pub fn admits(&self, candidate: &Candidate) -> Result<(), RejectReason> {
         self.admits_in_turn(candidate, &mut HostMemo::default())
     }
@@ -203,6 +212,13 @@ impl Scope {
         };
         if !is_beginning && !self.include.is_empty() && !self.include.is_match(text) {
             return Err(RejectReason::Filtered);
+        }
+        if candidate.via != Via::Seed
+            && self
+                .repeats_max
+                .is_some_and(|max| repeats_more_than(&candidate.url, max.into()))
+        {
+            return Err(RejectReason::Repeating);
         }
         Ok(())
     }

@@ -129,6 +129,7 @@ impl World {
             exclude: vec!["/7".to_owned()],
             max_depth: None,
             redirects_max: 5,
+            repeats_max: None,
         };
         let durable = Durable::default();
         let run = Run::begin(&config, &durable, &pages);

@@ -62,11 +62,13 @@ pub enum RejectReason {
     Nofollow,
     /// Its page held more links than the limit.
     TooManyLinks,
+    /// Parts of its path or query come again and again.
+    Repeating,
 }
 
 impl RejectReason {
     /// Every reason, in the order of the report.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Invalid,
         Self::Scheme,
         Self::TooLong,
@@ -76,6 +78,7 @@ impl RejectReason {
         Self::TooManyRedirects,
         Self::Nofollow,
         Self::TooManyLinks,
+        Self::Repeating,
     ];
 
     /// Returns the reason's name in reports.
@@ -91,6 +94,7 @@ impl RejectReason {
             Self::TooManyRedirects => "too-many-redirects",
             Self::Nofollow => "nofollow",
             Self::TooManyLinks => "too-many-links",
+            Self::Repeating => "repeating",
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod convert;
 mod layer;
+mod row;
 mod table;
 mod template;
 mod value;

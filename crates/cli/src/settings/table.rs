@@ -5,11 +5,12 @@ use std::{path::PathBuf, str::FromStr as _};
 use engine::{ConnectTo, ScopeRule, SeenMode};
 
 use super::{
-    Flag, Kind, Schema, Setting, Settings, StoreUri, Value,
+    Kind, Schema, Setting, StoreUri, Value,
     convert::{
         bytes_of, count_of, duration, header_value, is_on, not_empty, number, optional,
         optional_count, patterns, positive_duration, proxy_url, put, rate, store_uri, text, texts,
     },
+    row::{BYTES, COUNT, COUNT_FROM_1, count_to, setting, switch},
 };
 
 const OUTPUTS: &str = "Data and store";
@@ -21,78 +22,6 @@ const MEMORY: &str = "Memory";
 const REQUESTS: &str = "Requests";
 const CANONICAL: &str = "Canonical URLs";
 const MESSAGES: &str = "Messages";
-
-const fn switch(negation: &'static str) -> Kind {
-    Kind::Switch { negation }
-}
-
-const COUNT: Kind = Kind::Count {
-    min: 0,
-    max: u64::MAX,
-};
-const COUNT_FROM_1: Kind = count_to(u64::MAX);
-const BYTES: Kind = Kind::Bytes { max: u64::MAX };
-
-/// A count of at least 1. The bounds of a crawl's resources are those that the engine holds to.
-const fn count_to(max: u64) -> Kind {
-    Kind::Count { min: 1, max }
-}
-
-const fn setting(
-    section: &'static str,
-    name: &'static str,
-    kind: Kind,
-    doc: &'static str,
-    read: fn(&Settings) -> Value,
-    write: fn(&mut Settings, Value) -> Result<(), String>,
-) -> Setting {
-    Setting {
-        name,
-        kind,
-        flag: Flag::Common,
-        short: None,
-        unset: None,
-        section,
-        doc,
-        is_secret: false,
-        is_for_demo: false,
-        read,
-        write,
-    }
-}
-
-impl Setting {
-    const fn advanced(mut self) -> Self {
-        self.flag = Flag::Advanced;
-        self
-    }
-
-    const fn without_flag(mut self) -> Self {
-        self.flag = Flag::Absent;
-        self
-    }
-
-    const fn short(mut self, letter: char) -> Self {
-        self.short = Some(letter);
-        self
-    }
-
-    const fn or_unset(mut self, meaning: &'static str) -> Self {
-        self.unset = Some(meaning);
-        self
-    }
-
-    /// For the settings that do not change which pages a demo must fetch, as long as its pages, which are small, fit.
-    const fn for_demo(mut self) -> Self {
-        self.is_for_demo = true;
-        self
-    }
-
-    const fn secret(mut self) -> Self {
-        self.is_secret = true;
-        self
-    }
-}
 
 /// Every setting, in the order of the template and of `config show`.
 pub(crate) static TABLE: &[Setting] = &[
@@ -223,6 +152,16 @@ pub(crate) static TABLE: &[Setting] = &[
         |s, v| put(&mut s.crawl.redirects_max, number(v)),
     )
     .advanced(),
+    setting(
+        SCOPE,
+        "max-repeats",
+        COUNT_FROM_1,
+        "Refuse links in whose path a segment with a letter, or two neighbouring segments, come more often than this, or in whose query a parameter does with its value: servers that answer everything make such links without end.",
+        |s| optional_count(s.crawl.repeats_max),
+        |s, v| put(&mut s.crawl.repeats_max, optional(v)),
+    )
+    .advanced()
+    .or_unset("no such link is refused"),
     setting(
         SCOPE,
         "max-links",

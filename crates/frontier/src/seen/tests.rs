@@ -37,6 +37,7 @@ fn scope() -> Scope {
         exclude: vec!["/private".to_owned()],
         max_depth: None,
         redirects_max: 5,
+        repeats_max: None,
     };
     Scope::new(&config, &[]).unwrap()
 }

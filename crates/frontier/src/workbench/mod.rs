@@ -234,6 +234,18 @@ impl Workbench {
         !self.leases.is_empty()
     }
 
+    /// Returns how many leases are not over, those for robots.txt included.
+    #[must_use]
+    pub fn lease_count(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// Says whether nothing is under way that could bring news: no request, no look-up of a name, no read of a queue.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.fetching_count == 0 && self.resolving_count == 0 && self.refilling_count == 0
+    }
+
     /// Changes a host's queue, and the totals with it.
     fn change_queue<R>(&mut self, id: HostId, change: impl FnOnce(&mut HostQueue) -> R) -> R {
         let queue = &mut self.hosts[id].queue;
