@@ -245,7 +245,7 @@ fn assert_all_known(world: &mut World) {
         exclude: Vec::new(),
         max_depth: None,
         redirects_max: 10,
-        repeats_max: None,
+        repeats_max: u16::MAX,
     };
     let scope = Scope::new(&config, &[]).unwrap();
     let numbers: BTreeMap<UrlKey, u64> = (0..world.next_url)

@@ -43,8 +43,8 @@ pub struct CrawlConfig {
     pub exclude: Vec<String>,
     /// Redirects followed in a row.
     pub redirects_max: u8,
-    /// How often a part of a link's path or query may come in it; `None`: as often as it does.
-    pub repeats_max: Option<u16>,
+    /// How often a part of a link's path or query may come in it.
+    pub repeats_max: u16,
     /// Whether robots.txt is obeyed. Off only for sites of one's own.
     pub robots: bool,
     /// Whether the sitemaps that robots.txt files name are read. Those that are seeds, or that pages link to, always are.
@@ -178,7 +178,7 @@ impl Default for CrawlConfig {
             include: Vec::new(),
             exclude: Vec::new(),
             redirects_max: 10,
-            repeats_max: Some(4),
+            repeats_max: 4,
             robots: true,
             sitemaps: true,
             seen_mode: SeenMode::BloomStore,

@@ -87,9 +87,8 @@ pub struct ScopeConfig {
     pub max_depth: Option<u32>,
     /// The most redirects, or sitemaps within sitemaps, followed in a row.
     pub redirects_max: u8,
-    /// How often a part of a path or query may come in it (see [`RejectReason::Repeating`]), but for seeds; `None`: as often
-    /// as it does.
-    pub repeats_max: Option<u16>,
+    /// How often a part of a path or query may come in it (see [`RejectReason::Repeating`]), but for seeds.
+    pub repeats_max: u16,
 }
 
 /// Why a scope cannot be made.
@@ -125,7 +124,7 @@ pub struct Scope {
     exclude: RegexSet,
     max_depth: Option<u32>,
     redirects_max: u8,
-    repeats_max: Option<u16>,
+    repeats_max: u16,
 }
 
 /// The host that was judged last by a rule on hosts, and the verdict.
@@ -213,10 +212,7 @@ impl Scope {
         if !is_beginning && !self.include.is_empty() && !self.include.is_match(text) {
             return Err(RejectReason::Filtered);
         }
-        if candidate.via != Via::Seed
-            && self
-                .repeats_max
-                .is_some_and(|max| repeats_more_than(&candidate.url, max.into()))
+        if candidate.via != Via::Seed && repeats_more_than(&candidate.url, self.repeats_max.into())
         {
             return Err(RejectReason::Repeating);
         }

@@ -129,7 +129,7 @@ impl World {
             exclude: vec!["/7".to_owned()],
             max_depth: None,
             redirects_max: 5,
-            repeats_max: None,
+            repeats_max: u16::MAX,
         };
         let durable = Durable::default();
         let run = Run::begin(&config, &durable, &pages);

@@ -160,7 +160,7 @@ fn parse(
         exclude: Vec::new(),
         max_depth: None,
         redirects_max: 0,
-        repeats_max: None,
+        repeats_max: u16::MAX,
     };
     let scope = Scope::new(&everything, &[]).unwrap();
     let mut random = Rng::with_seed(thread);

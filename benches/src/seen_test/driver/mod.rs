@@ -135,6 +135,6 @@ pub(crate) fn scope_of_everything() -> ScopeConfig {
         exclude: Vec::new(),
         max_depth: None,
         redirects_max: 5,
-        repeats_max: None,
+        repeats_max: u16::MAX,
     }
 }

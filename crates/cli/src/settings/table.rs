@@ -155,13 +155,12 @@ pub(crate) static TABLE: &[Setting] = &[
     setting(
         SCOPE,
         "max-repeats",
-        COUNT_FROM_1,
+        count_to(u16::MAX as u64),
         "Refuse links in whose path a segment with a letter, or two neighbouring segments, come more often than this, or in whose query a parameter does with its value: servers that answer everything make such links without end.",
-        |s| optional_count(s.crawl.repeats_max),
-        |s, v| put(&mut s.crawl.repeats_max, optional(v)),
+        |s| Value::Count(s.crawl.repeats_max.into()),
+        |s, v| put(&mut s.crawl.repeats_max, number(v)),
     )
-    .advanced()
-    .or_unset("no such link is refused"),
+    .advanced(),
     setting(
         SCOPE,
         "max-links",

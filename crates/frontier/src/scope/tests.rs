@@ -31,7 +31,7 @@ fn config(rule: ScopeRule) -> ScopeConfig {
         exclude: Vec::new(),
         max_depth: None,
         redirects_max: 5,
-        repeats_max: None,
+        repeats_max: u16::MAX,
     }
 }
 

@@ -37,7 +37,7 @@ fn scope() -> Scope {
         exclude: vec!["/private".to_owned()],
         max_depth: None,
         redirects_max: 5,
-        repeats_max: None,
+        repeats_max: u16::MAX,
     };
     Scope::new(&config, &[]).unwrap()
 }

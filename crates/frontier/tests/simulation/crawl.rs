@@ -93,7 +93,7 @@ impl<'a> Crawl<'a> {
             exclude: vec!["/out/".to_owned()],
             max_depth: None,
             redirects_max: u8::MAX,
-            repeats_max: None,
+            repeats_max: u16::MAX,
         };
         let scope = Scope::new(&rule, &web.seeds).expect("the pattern is valid");
         let seen = SeenTest::new(seen, store.next_sequence).expect("the sizes are in range");
