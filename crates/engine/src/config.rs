@@ -153,6 +153,8 @@ impl StoreConfig {
 pub struct Limits {
     /// Pages with a response.
     pub max_pages: Option<u64>,
+    /// Pages with a response of one registered domain, over all runs; what is queued beyond stays queued.
+    pub max_pages_per_domain: Option<u64>,
     /// Links followed from a seed; deeper candidates are refused.
     pub max_depth: Option<u32>,
     /// Time of this run.

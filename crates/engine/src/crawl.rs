@@ -221,6 +221,7 @@ fn assemble(
         held: Vec::new(),
         fault: None,
         told_setback_count: 0,
+        told_spent_count: 0,
     };
     let stages = Stages {
         committer,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use frontier::{SeenMode, SeenTest, Workbench, WorkbenchConfig};
 use store::{CrawlIdentity, OpenedStore, Store, StoreError};
-use types::{KEY_VERSION, KeySeed};
+use types::{CanonicalUrl, Host, KEY_VERSION, KeySeed};
 
 use crate::{
     CrawlConfig, EngineError, OpeningEvent, StoreConfig, archive,
@@ -264,10 +264,30 @@ fn rebuild_workbench(
     next_sequence: u64,
 ) -> Result<Workbench, StoreError> {
     let mut workbench = Workbench::new(workbench_config(config), pages_done, next_sequence);
+    if config.limits.max_pages_per_domain.is_some() {
+        // What each domain has brought, the records of the pages say; only this limit needs to know.
+        store.scan_pages(&mut |_, bytes| {
+            if let Some(host) = host_of_page(bytes) {
+                workbench.restore_page(&host);
+            }
+        })?;
+    }
     store.queued_hosts(&mut |host, queued_count, first| {
         workbench.restore_host(host, queued_count, first);
     })?;
     Ok(workbench)
+}
+
+/// Returns the host of a page with a response, by its record. One that cannot be read is for `verify` to report.
+fn host_of_page(record: &[u8]) -> Option<Host> {
+    #[derive(serde::Deserialize)]
+    struct Page {
+        url: String,
+        status: Option<u16>,
+    }
+    let page: Page = serde_json::from_slice(record).ok()?;
+    page.status?;
+    Some(CanonicalUrl::from_stored(page.url).ok()?.host())
 }
 
 /// Returns the workbench's settings: the user's, and the documented constants.
@@ -281,6 +301,7 @@ fn workbench_config(config: &CrawlConfig) -> WorkbenchConfig {
         attempts_max: config.attempts_max,
         host_attempts_max: config.host_attempts_max,
         max_pages: config.limits.max_pages,
+        domain_pages_max: config.limits.max_pages_per_domain,
         obey_robots: config.robots,
         active_hosts_max: config.active_hosts_max,
         idle_hosts_max: config.idle_hosts_max,

@@ -103,6 +103,8 @@ pub(crate) struct Owner {
     pub(crate) fault: Option<EngineError>,
     /// Hosts that could not be reached of which the user was told.
     pub(crate) told_setback_count: usize,
+    /// Domains without budget of which the user was told.
+    pub(crate) told_spent_count: usize,
 }
 
 /// Batches of seeds and sitemaps, offered and settled; the crawl cannot end before they agree.
@@ -129,6 +131,7 @@ impl Owner {
             let wait = self.act();
             self.live.publish_workbench(&self.workbench.stats());
             self.tell_setbacks();
+            self.tell_spent();
             if self.fault.is_some() {
                 return self.halt();
             }
@@ -158,6 +161,13 @@ impl Owner {
 
     fn close(mut self, outcome: Outcome) -> Ended {
         self.tell_setbacks();
+        self.tell_spent();
+        let untold_count = self.workbench.spent_domains().count - self.told_spent_count as u64;
+        if untold_count > 0 {
+            self.live.notice(format!(
+                "{untold_count} more domains have had all the pages that max-pages-per-domain gives them"
+            ));
+        }
         let setbacks = self.workbench.setbacks();
         let untold_count = setbacks.host_count - setbacks.first.len() as u64;
         if untold_count > 0 {
@@ -185,6 +195,17 @@ impl Owner {
             ));
         }
         self.told_setback_count = first.len();
+    }
+
+    /// Tells of domains that may bring no more pages.
+    fn tell_spent(&mut self) {
+        let first = &self.workbench.spent_domains().first;
+        for domain in &first[self.told_spent_count..] {
+            self.live.notice(format!(
+                "{domain} has had all the pages that max-pages-per-domain gives it; what is queued of it waits for a larger one"
+            ));
+        }
+        self.told_spent_count = first.len();
     }
 
     fn now(&self) -> Duration {
@@ -234,6 +255,9 @@ impl Owner {
         let is_all_known = self.batches.are_settled();
         if is_all_known && self.workbench.is_drained() {
             return Some(Outcome::Finished);
+        }
+        if is_all_known && self.workbench.has_only_spent() {
+            return Some(Outcome::LimitReached);
         }
         let is_limit_reached = self.ending.is_some() || self.workbench.is_limit_reached();
         let may_end = is_all_known || self.live.request_count() > 0;

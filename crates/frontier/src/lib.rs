@@ -13,6 +13,6 @@ pub use seen::{
     Admission, PageToken, SeenConfig, SeenMode, SeenStats, SeenTest, Settled, UnknownMode,
 };
 pub use workbench::{
-    Action, Fetched, NextStep, RobotsAnswer, Setback, Setbacks, WaitingHosts, Workbench,
-    WorkbenchConfig, WorkbenchStats,
+    Action, Fetched, NextStep, RobotsAnswer, Setback, Setbacks, SpentDomains, WaitingHosts,
+    Workbench, WorkbenchConfig, WorkbenchStats,
 };

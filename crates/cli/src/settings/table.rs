@@ -91,6 +91,16 @@ pub(crate) static TABLE: &[Setting] = &[
     .or_unset("no limit"),
     setting(
         LIMITS,
+        "max-pages-per-domain",
+        COUNT_FROM_1,
+        "Fetch at most this many pages of one registered domain, counted over all runs; requests that are under way by then still count. What is queued of it stays, for a run with a larger limit.",
+        |s| optional_count(s.crawl.limits.max_pages_per_domain),
+        |s, v| put(&mut s.crawl.limits.max_pages_per_domain, optional(v)),
+    )
+    .advanced()
+    .or_unset("no limit"),
+    setting(
+        LIMITS,
         "max-depth",
         COUNT,
         "Follow at most this many links in a row from a seed; 0 fetches the seeds alone.",

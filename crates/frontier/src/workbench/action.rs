@@ -26,6 +26,8 @@ pub struct WorkbenchConfig {
     pub host_attempts_max: u16,
     /// Pages with a response, in the whole crawl.
     pub max_pages: Option<u64>,
+    /// Pages with a response of one registered domain, in the whole crawl.
+    pub domain_pages_max: Option<u64>,
     /// Whether robots.txt is asked for and obeyed.
     pub obey_robots: bool,
     /// How long an answer to a request for robots.txt holds.
@@ -60,6 +62,7 @@ impl Default for WorkbenchConfig {
             attempts_max: 3,
             host_attempts_max: 5,
             max_pages: None,
+            domain_pages_max: None,
             obey_robots: true,
             robots_ttl: Duration::from_hours(24),
             active_hosts_max: 2_000,

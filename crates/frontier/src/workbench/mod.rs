@@ -1,6 +1,7 @@
 //! The workbench: host queues, politeness and leases; says which URL is fetched next.
 
 mod action;
+mod domains;
 mod lease;
 mod outcome;
 mod queue;
@@ -22,9 +23,11 @@ use std::{
 use types::{Host, LeaseId, QueuePosition, QueuedUrl};
 
 pub use action::{Action, Fetched, NextStep, RobotsAnswer, WorkbenchConfig, WorkbenchStats};
+pub use domains::SpentDomains;
 pub use setback::{Setback, Setbacks};
 pub use waiting::WaitingHosts;
 
+use domains::Domains;
 use lease::OpenLease;
 use queue::HostQueue;
 use ready::{IpSlots, Lanes};
@@ -51,6 +54,7 @@ pub struct Workbench {
     slots: IpSlots,
     leases: BTreeMap<LeaseId, OpenLease>,
     setbacks: Setbacks,
+    domains: Domains,
     /// Hosts with URLs that wait to be active.
     line: VecDeque<HostId>,
     /// Hosts whose window runs low.
@@ -100,6 +104,7 @@ impl Workbench {
             slots: IpSlots::new(config.per_ip),
             leases: BTreeMap::new(),
             setbacks: Setbacks::default(),
+            domains: Domains::default(),
             line: VecDeque::new(),
             refills: VecDeque::new(),
             now: Duration::ZERO,
@@ -135,12 +140,16 @@ impl Workbench {
                 .sequence_end
                 .max(queued.position.sequence.saturating_add(1));
             let id = self.hosts.find_or_add(queued.url.host());
+            self.note_domain(id);
             if matches!(
                 self.hosts[id].standing,
                 Standing::Active | Standing::Leaving
             ) {
                 self.change_queue(id, |queue| queue.push(queued, window_max));
-            } else if self.line.is_empty() && self.active_count < self.config.active_hosts_max {
+            } else if self.line.is_empty()
+                && self.active_count < self.config.active_hosts_max
+                && !self.is_spent(id)
+            {
                 self.activate(id);
                 self.change_queue(id, |queue| queue.push(queued, window_max));
             } else {
@@ -161,6 +170,7 @@ impl Workbench {
     /// Adds a host of an earlier run: it has `queued_count` URLs in the store, the first at `first`.
     pub fn restore_host(&mut self, host: Host, queued_count: u64, first: QueuePosition) {
         let id = self.hosts.find_or_add(host);
+        self.note_domain(id);
         self.change_queue(id, |queue| queue.push_spilled(queued_count, first));
         self.join_line(id);
         self.settle(id, self.now);

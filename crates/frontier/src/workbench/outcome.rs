@@ -95,7 +95,9 @@ impl Workbench {
                 self.change_queue(id, |queue| queue.put_back(queued, window_max));
             }
             (_, kind) => {
-                self.pages_count += u64::from(step == NextStep::Keep);
+                if step == NextStep::Keep {
+                    self.count_page(id, now);
+                }
                 open.kind = kind;
                 self.leases.insert(lease, open);
             }

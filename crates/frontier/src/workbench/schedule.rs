@@ -109,7 +109,9 @@ impl Workbench {
     fn want(&self, id: HostId, now: Duration) -> Option<Lane> {
         let host = &self.hosts[id];
         let has_errand = !host.errands.is_empty();
-        let has_urls = host.standing == Standing::Active && host.queue.queued_count() > 0;
+        let has_urls = host.standing == Standing::Active
+            && host.queue.queued_count() > 0
+            && !self.is_spent(id);
         if !has_errand && !has_urls {
             return None;
         }
@@ -140,6 +142,7 @@ impl Workbench {
 
     /// Brings a host's standing in line with its state; to be called after every change of it.
     pub(super) fn settle(&mut self, id: HostId, now: Duration) {
+        self.stand_down_if_spent(id);
         let host = &mut self.hosts[id];
         let has_left = host.standing == Standing::Leaving
             && host.queue.leased_count() == 0
@@ -148,6 +151,7 @@ impl Workbench {
         if has_left || (host.standing == Standing::Active && host.is_empty()) {
             host.standing = Standing::Out;
             self.active_count -= 1;
+            self.end_turn_in_domain(id);
             self.change_queue(id, super::queue::HostQueue::drop_window);
             self.join_line(id);
             self.trim_rules(id);
@@ -156,6 +160,10 @@ impl Workbench {
         while self.active_count < self.config.active_hosts_max
             && let Some(next) = self.line.pop_front()
         {
+            if self.is_spent(next) {
+                self.hosts[next].standing = Standing::Out;
+                continue;
+            }
             self.activate(next);
             self.place(next, now);
         }
@@ -167,12 +175,14 @@ impl Workbench {
         host.standing = Standing::Active;
         host.lease_count = 0;
         self.active_count += 1;
+        self.begin_turn_in_domain(id);
     }
 
-    /// Puts a host that has URLs and is not active at the end of the line.
+    /// Puts a host that has URLs and is not active at the end of the line, unless its domain is spent.
     pub(super) fn join_line(&mut self, id: HostId) {
+        let is_spent = self.is_spent(id);
         let host = &mut self.hosts[id];
-        if host.standing == Standing::Out && host.queue.queued_count() > 0 {
+        if !is_spent && host.standing == Standing::Out && host.queue.queued_count() > 0 {
             host.standing = Standing::InLine;
             self.line.push_back(id);
         }

@@ -9,7 +9,7 @@ use std::{
 
 use types::{CanonicalUrl, FetchFailure, Host, QueuePosition};
 
-use super::{queue::HostQueue, ready::Place, rules::RobotsState};
+use super::{domains::DomainId, queue::HostQueue, ready::Place, rules::RobotsState};
 
 /// Idle hosts looked at, at the most, to find one that may be forgotten: more than one, so that those that may be are found
 /// sooner than new ones come.
@@ -18,6 +18,12 @@ const IDLE_LOOKS_MAX: usize = 4;
 /// A host's number; used again when the host is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostId(u32);
+
+impl HostId {
+    /// The least and the greatest.
+    pub(super) const FIRST: Self = Self(0);
+    pub(super) const LAST: Self = Self(u32::MAX);
+}
 
 /// What is known of one host.
 #[derive(Debug)]
@@ -51,6 +57,8 @@ pub(super) struct HostState {
     pub(super) is_setback_noted: bool,
     /// Why no request is sent to it any more.
     pub(super) given_up: Option<Box<FetchFailure>>,
+    /// Its registered domain, if domains have a budget and it ever had a URL.
+    pub(super) domain: Option<DomainId>,
     /// Whether the rules allow the first URL, so that each is asked about once.
     pub(super) head_allowed: Option<(QueuePosition, bool)>,
     idle_since: Option<u64>,
@@ -59,7 +67,7 @@ pub(super) struct HostState {
 /// Whether a host may hold a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It has no URLs.
+    /// It has no URLs, or its domain may bring no more pages.
     Out,
     /// It waits for its turn.
     InLine,
@@ -108,6 +116,7 @@ impl HostState {
             failures_in_row: 0,
             is_setback_noted: false,
             given_up: None,
+            domain: None,
             head_allowed: None,
             idle_since: None,
         }

@@ -28,6 +28,7 @@ pub(crate) struct Audit {
     /// URLs that the workbench was told of, less those it was told are finished.
     pub(crate) known_count: u64,
     pub(crate) kept_count: u64,
+    pub(crate) domain_pages: BTreeMap<String, u64>,
 }
 
 impl Audit {
@@ -77,6 +78,13 @@ impl Audit {
             );
         }
         if matches!(lease.purpose, Purpose::Page(_)) {
+            let pages_count = self.domain_pages.get(host.domain()).copied();
+            assert!(
+                config
+                    .domain_pages_max
+                    .is_none_or(|max| pages_count < Some(max)),
+                "{host} is asked for more pages than its domain may bring"
+            );
             self.page_leased(lease);
         }
         self.fetching.insert(lease.id, lease.clone());
@@ -84,6 +92,15 @@ impl Audit {
             self.fetching.len() <= config.concurrency as usize,
             "too many requests at once"
         );
+    }
+
+    /// A page was kept.
+    pub(crate) fn kept(&mut self, host: &Host) {
+        self.kept_count += 1;
+        *self
+            .domain_pages
+            .entry(host.domain().to_owned())
+            .or_default() += 1;
     }
 
     /// From now on a host's pause is at least so long.

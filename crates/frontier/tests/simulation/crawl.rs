@@ -45,7 +45,7 @@ enum Message {
     Verdicts(Vec<(Candidate, Verdict)>),
     Arrive(PageToken, Admission, Finish),
     Settled(Settled),
-    Committed(Vec<QueuedUrl>, Vec<FinishedPage>, u64),
+    Committed(Vec<QueuedUrl>, Vec<FinishedPage>, Vec<Host>),
     Durable(Vec<QueuedUrl>, Vec<LeaseId>),
 }
 
@@ -101,6 +101,12 @@ impl<'a> Crawl<'a> {
         let mut workbench = Workbench::new(config.clone(), store.pages_count, store.next_sequence);
         let mut audit = Audit::default();
         audit.kept_count = store.pages_count;
+        audit.domain_pages = store.domain_pages.clone();
+        for (domain, count) in &store.domain_pages {
+            for _ in 0..*count {
+                workbench.restore_page(&Host::new(&format!("http://{domain}")));
+            }
+        }
         for (host, queue) in &store.queue {
             let first = *queue.keys().next().expect("no empty queue is kept");
             workbench.restore_host(host.clone(), queue.len() as u64, first);
@@ -182,6 +188,12 @@ impl<'a> Crawl<'a> {
         if self.workbench.is_drained() {
             End::Drained
         } else if self.workbench.is_limit_reached() {
+            End::LimitReached
+        } else if self.workbench.has_only_spent() && !is_stopping {
+            let hosts = self.store.queue.keys();
+            let max = self.config.domain_pages_max;
+            let mut counts = hosts.map(|host| self.audit.domain_pages.get(host.domain()).copied());
+            assert!(counts.all(|count| count >= max), "a domain has pages left");
             End::LimitReached
         } else {
             assert!(
@@ -281,8 +293,8 @@ impl<'a> Crawl<'a> {
                 self.ledger.arrive(page, admission, finish);
             }
             Message::Settled(settled) => self.ledger.settled(settled),
-            Message::Committed(notes, finished, kept_count) => {
-                self.store.commit(&notes, &finished, kept_count);
+            Message::Committed(notes, finished, kept) => {
+                self.store.commit(&notes, &finished, &kept);
                 self.seen.noted(notes.iter().map(|note| note.key));
                 self.is_committing = false;
                 self.durable_at = self
@@ -348,7 +360,7 @@ impl<'a> Crawl<'a> {
             NextStep::Retry => self.audit.retried(lease.id),
             NextStep::GiveUp => self.send_finish(lease, Disposition::Failed, None),
             NextStep::Keep => {
-                self.audit.kept_count += 1;
+                self.audit.kept(&lease.host);
                 self.kept.insert(lease.id);
                 match answer {
                     Answer::Status(500.., _) => self.send_finish(lease, Disposition::Failed, None),
@@ -462,12 +474,13 @@ impl<'a> Crawl<'a> {
             return;
         }
         let finished: Vec<FinishedPage> = batch.finished.into_iter().flatten().collect();
-        let kept_count = finished
+        let kept = finished
             .iter()
             .filter(|page| self.kept.remove(&page.lease))
-            .count() as u64;
+            .map(|page| page.queued.url.host())
+            .collect();
         self.is_committing = true;
-        self.send(600, Message::Committed(batch.notes, finished, kept_count));
+        self.send(600, Message::Committed(batch.notes, finished, kept));
     }
 
     /// Every candidate offered in this run ended, became a note, or is a suspect.

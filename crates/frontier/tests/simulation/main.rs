@@ -36,6 +36,7 @@ fn draw_config(rng: &mut Rng) -> WorkbenchConfig {
         attempts_max: rng.u16(1..4),
         host_attempts_max: 4,
         max_pages: None,
+        domain_pages_max: None,
         obey_robots: rng.u8(..5) > 0,
         robots_ttl: Duration::from_secs(if rng.u8(..3) == 0 {
             rng.u64(5..60)
@@ -78,12 +79,15 @@ fn simulate(seed: u64) {
     loop {
         let may_cut = cuts_left > 0;
         cuts_left = cuts_left.saturating_sub(1);
-        let cut = if may_cut { rng.u8(..3) } else { 3 };
+        let cut = if may_cut { rng.u8(..4) } else { 4 };
         let cuts = Cuts {
             crash_at_step: (cut == 0).then(|| rng.u64(..600)),
             stop_at_step: (cut == 1).then(|| rng.u64(..600)),
         };
         config.max_pages = (cut == 2).then(|| store.pages_count + rng.u64(..30));
+        let domain_most = store.domain_pages.values().max().copied();
+        config.domain_pages_max =
+            (cut == 3).then(|| rng.u64(1..30).max(domain_most.unwrap_or(0) / 2));
         let end = Crawl::begin(&mut rng, &mut web, &mut store, config.clone(), &sizes).run(&cuts);
         if end == End::Drained {
             break;

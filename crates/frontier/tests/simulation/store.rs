@@ -23,15 +23,12 @@ pub(crate) struct Store {
     pub(crate) next_sequence: u64,
     /// Pages with a response.
     pub(crate) pages_count: u64,
+    /// The same by registered domain.
+    pub(crate) domain_pages: BTreeMap<String, u64>,
 }
 
 impl Store {
-    pub(crate) fn commit(
-        &mut self,
-        notes: &[QueuedUrl],
-        finished: &[FinishedPage],
-        kept_count: u64,
-    ) {
+    pub(crate) fn commit(&mut self, notes: &[QueuedUrl], finished: &[FinishedPage], kept: &[Host]) {
         for note in notes {
             assert!(self.keys.insert(note.key), "{} is noted twice", note.url);
             assert!(
@@ -69,7 +66,13 @@ impl Store {
                 );
             }
         }
-        self.pages_count += kept_count;
+        self.pages_count += kept.len() as u64;
+        for host in kept {
+            *self
+                .domain_pages
+                .entry(host.domain().to_owned())
+                .or_default() += 1;
+        }
         assert_eq!(
             self.keys.len(),
             self.pages.len() + self.queued_count(),

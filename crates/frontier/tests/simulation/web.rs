@@ -317,7 +317,7 @@ fn draw_site(
         }
     };
     Site {
-        host: Host::new(&format!("http://h{number}.test")),
+        host: Host::new(&format!("http://h{number}.d{}.test", number % 4)),
         resolution,
         resolve_failures: few(),
         robots_failures: few(),
