@@ -135,6 +135,9 @@ mod tests {
             "a past date"
         );
         assert_eq!(pause("soon"), None);
+        assert_eq!(pause("-5"), None);
+        assert_eq!(pause("1.5"), None);
+        assert_eq!(pause("0"), Some(Duration::ZERO));
         assert_eq!(pause(""), None);
         assert!(
             pause("99999999999999999999999")

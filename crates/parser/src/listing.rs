@@ -40,6 +40,7 @@ impl Listing {
             listing: self,
             prefix: None,
             open: None,
+            is_open_around: false,
             page: RawPage::default(),
             links_max,
         };
@@ -100,6 +101,8 @@ struct Reader<'a> {
     prefix: Option<&'a str>,
     /// The text so far of the element that names a page.
     open: Option<String>,
+    /// Whether that is the element around the one that should: some write the address straight into `sitemap` or `url`.
+    is_open_around: bool,
     page: RawPage,
     links_max: usize,
 }
@@ -134,6 +137,7 @@ impl<'a> Reader<'a> {
         if self.names_page(tag.name) {
             if !tag.is_empty {
                 self.open = Some(String::new());
+                self.is_open_around = matches!(name, "url" | "sitemap");
             }
             return;
         }
@@ -151,8 +155,9 @@ impl<'a> Reader<'a> {
     fn names_page(&self, name: &str) -> bool {
         let (prefix, name) = split_name(name);
         match self.listing {
-            Listing::Sitemap | Listing::SitemapIndex => {
-                name == "loc" && self.prefix == Some(prefix)
+            Listing::Sitemap => matches!(name, "loc" | "url") && self.prefix == Some(prefix),
+            Listing::SitemapIndex => {
+                matches!(name, "loc" | "sitemap") && self.prefix == Some(prefix)
             }
             Listing::Rss => name == "link" && prefix.is_empty(),
             Listing::Atom => false,
@@ -160,7 +165,9 @@ impl<'a> Reader<'a> {
     }
 
     fn close(&mut self) {
-        if let Some(text) = self.open.take() {
+        if let Some(text) = self.open.take()
+            && (!self.is_open_around || starts_with_scheme(text.trim()))
+        {
             self.push(&text);
         }
     }
@@ -271,6 +278,18 @@ mod tests {
         assert_eq!((page.links.len(), page.links_dropped_count), (0, 1));
         let page = Listing::SitemapIndex.read(text, 1);
         assert_eq!(page.links[0].kind, LinkKind::Sitemap);
+    }
+
+    #[test]
+    fn addresses_without_an_element_of_their_own() {
+        let text = "<sitemapindex><sitemap>\nhttp://a.example/?a&amp;b\n</sitemap><sitemap>text<loc>http://a.example/2</loc>\
+            http://a.example/no</sitemap></sitemapindex>";
+        assert_eq!(
+            hrefs(Listing::SitemapIndex, text),
+            ["http://a.example/?a&b", "http://a.example/2"]
+        );
+        let text = "<urlset><url>http://a.example/1</url><url> x </url></urlset>";
+        assert_eq!(hrefs(Listing::Sitemap, text), ["http://a.example/1"]);
     }
 
     #[test]

@@ -34,6 +34,7 @@ fn path_of(url: &str) -> String {
 }
 
 /// Runs one file of vectors; returns how many passed, and the others.
+#[expect(clippy::print_stderr, reason = "the figures are the test's findings")]
 fn run(file: &str, path_field: &str) -> Option<(usize, Vec<Value>)> {
     let text = fs::read_to_string(public_data()?.join("corpora/vectors").join(file)).unwrap();
     let (mut passed, mut failed) = (0, Vec::new());
@@ -50,6 +51,7 @@ fn run(file: &str, path_field: &str) -> Option<(usize, Vec<Value>)> {
             failed.push(vector);
         }
     }
+    eprintln!("{file}: {passed} passed, {} differ", failed.len());
     Some((passed, failed))
 }
 
