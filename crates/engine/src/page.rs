@@ -218,8 +218,10 @@ impl ParseStage {
         }
         let (url, headers) = (&queued.url, &response.headers);
         // The memory of the body is free for the next page when this returns, before the links are looked up.
-        let parsed = if is_packed || queued.via == Via::Sitemap {
+        let parsed = if queued.via == Via::Sitemap {
             self.parser.parse_sitemap(url, headers, &body.bytes)
+        } else if is_packed {
+            self.parser.parse_unpacked(url, headers, &body.bytes)
         } else {
             self.parser.parse(url, headers, &body.bytes)
         };

@@ -178,6 +178,28 @@ fn a_feed_is_read_wherever_it_is_linked() {
     assert_eq!(first.unwrap().via, Via::Entry);
 }
 
+/// A packed file that a page links to is a sitemap only if its root element says so.
+#[test]
+fn a_packed_file_is_read_by_its_root_element() {
+    let list = gzip(b"http://site.example/no\nhttp://site.example/no2\n");
+    let mut map = gzip(b"<urlset><url><loc>http://site.example/1</loc></url></urlset>");
+    // Several members are one file (RFC 1952, section 2.2).
+    map.extend(gzip(b" "));
+    let server = serve(&[], move |path| match path {
+        "/" => Some(SiteAnswer::html(
+            "<a href=/list.xml.gz>1</a><a href=/map.xml.gz>2</a><a href=/map.gz>3</a>",
+        )),
+        "/list.xml.gz" => Some(SiteAnswer::new(200, "application/gzip", list.clone())),
+        "/map.xml.gz" | "/map.gz" => Some(SiteAnswer::new(200, "application/x-gzip", map.clone())),
+        _ => None,
+    });
+    crawled(
+        &server,
+        |_| {},
+        &["/", "/list.xml.gz", "/map.xml.gz", "/map.gz", "/1"],
+    );
+}
+
 /// jaeksoft/opensearchserver#1241, apache/stormcrawler#2125: what a sitemap names passes the filters that links pass.
 #[test]
 fn stormcrawler_2125_sitemap_entries_pass_the_same_filters_as_links() {

@@ -69,22 +69,29 @@ impl Parser {
     /// kept, and at most 60 MB of tree; beyond 16 MiB of text, or 250,000 elements, no tree is made.
     #[must_use]
     pub fn parse(&self, page_url: &CanonicalUrl, headers: &Headers, body: &[u8]) -> ParsedPage {
-        self.parse_as(page_url, headers, body, false)
+        self.parse_as(Known::Page, page_url, headers, body)
+    }
+
+    /// Reads one response like [`Parser::parse`] whose body was unpacked from a file, so that the media type is that of the
+    /// packing: sitemaps and feeds are told by their root element, and nothing else is read.
+    #[must_use]
+    pub fn parse_unpacked(&self, url: &CanonicalUrl, headers: &Headers, body: &[u8]) -> ParsedPage {
+        self.parse_as(Known::Unpacked, url, headers, body)
     }
 
     /// Reads one response like [`Parser::parse`], of which it is known that it should be a sitemap, since a robots.txt file or
     /// a sitemap index named it: so it may be a plain list of URLs too, and its media type does not matter.
     #[must_use]
     pub fn parse_sitemap(&self, url: &CanonicalUrl, headers: &Headers, body: &[u8]) -> ParsedPage {
-        self.parse_as(url, headers, body, true)
+        self.parse_as(Known::Sitemap, url, headers, body)
     }
 
     fn parse_as(
         &self,
+        known: Known,
         page_url: &CanonicalUrl,
         headers: &Headers,
         body: &[u8],
-        is_sitemap: bool,
     ) -> ParsedPage {
         let page_url = page_url.to_url();
         let mut page = ParsedPage {
@@ -96,10 +103,11 @@ impl Parser {
             self.add(&mut page, &mut room, &link, &page_url, None);
         }
         let content_type = content_type::of_headers(headers);
-        let form = content_type::form(content_type.as_ref(), body);
-        if form == Form::Other && !is_sitemap {
-            return page;
-        }
+        let form = match (known, content_type::form(content_type.as_ref(), body)) {
+            (Known::Page, Form::Other) => return page,
+            (Known::Unpacked, _) => Form::Xml,
+            (_, form) => form,
+        };
         let label = content_type
             .as_ref()
             .and_then(|found| found.charset.as_deref());
@@ -178,6 +186,14 @@ impl Parser {
             page.outlinks_dropped_count += 1;
         }
     }
+}
+
+/// What is known of a response beside its headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Page,
+    Unpacked,
+    Sitemap,
 }
 
 /// The room that is left for the links of a page.
